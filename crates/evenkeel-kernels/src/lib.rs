@@ -1,0 +1,8 @@
+//! Numbers only: slices in, slices out. The one home of `unsafe` and SIMD in evenkeel.
+//!
+//! Every kernel has a plain `reference` twin that ships, can be selected at run time, and is what the fast one answers to.
+//! No kernel's result depends on the number of threads: work is split over outputs, never over a sum.
+
+pub mod buffer;
+pub mod cpu;
+pub mod parallel;
