@@ -4,5 +4,8 @@
 //! No kernel's result depends on the number of threads: work is split over outputs, never over a sum.
 
 pub mod buffer;
+pub mod conv2d;
 pub mod cpu;
+pub mod layout;
 pub mod parallel;
+pub mod tail;
