@@ -9,3 +9,8 @@ pub mod cpu;
 pub mod layout;
 pub mod parallel;
 pub mod tail;
+
+mod disjoint;
+#[cfg(test)]
+mod seeded;
+mod vectorised;
