@@ -23,7 +23,11 @@ fn transpose(rows: [__m256; LANES]) -> [__m256; LANES] {
     ];
     std::array::from_fn(|i| {
         let (top, bottom) = quads[i % 4];
-        if i < 4 { _mm256_permute2f128_ps::<0x20>(top, bottom) } else { _mm256_permute2f128_ps::<0x31>(top, bottom) }
+        if i < 4 {
+            _mm256_permute2f128_ps::<0x20>(top, bottom)
+        } else {
+            _mm256_permute2f128_ps::<0x31>(top, bottom)
+        }
     })
 }
 
@@ -60,7 +64,9 @@ unsafe fn from_planar_tiles(
             let mut rows = [_mm256_setzero_ps(); LANES];
             for (i, row) in rows.iter_mut().enumerate().take(real) {
                 // SAFETY: channel group + i < channels, and eight pixels from here lie inside the range.
-                *row = unsafe { _mm256_loadu_ps(source.as_ptr().add((group + i) * pixels + range.start + pixel)) };
+                *row = unsafe {
+                    _mm256_loadu_ps(source.as_ptr().add((group + i) * pixels + range.start + pixel))
+                };
             }
             for (i, row) in transpose(rows).into_iter().enumerate() {
                 // SAFETY: pixel + i is inside the range, and group + 8 <= step.
@@ -68,7 +74,13 @@ unsafe fn from_planar_tiles(
             }
         }
     }
-    reference::from_planar(channels, pixels, source, range.start + whole..range.end, &mut target[whole * step..]);
+    reference::from_planar(
+        channels,
+        pixels,
+        source,
+        range.start + whole..range.end,
+        &mut target[whole * step..],
+    );
 }
 
 /// As [`reference::to_planar`]; `real` rows (at most eight) are not empty.

@@ -34,7 +34,10 @@ pub fn add_channels(source: &[f32], from: Span, target: &mut [f32], to: Span, co
 
 fn each_run<const ADD: bool>(source: &[f32], from: Span, target: &mut [f32], to: Span, count: usize) {
     let (step_in, step_out) = (stride(from.channels), stride(to.channels));
-    assert!(from.first + count <= from.channels && to.first + count <= to.channels, "{count}: {from:?} {to:?}");
+    assert!(
+        from.first + count <= from.channels && to.first + count <= to.channels,
+        "{count}: {from:?} {to:?}"
+    );
     assert_eq!(source.len() * step_out, target.len() * step_in, "{from:?} and {to:?} differ in pixels");
     if count == 0 || target.is_empty() {
         return;

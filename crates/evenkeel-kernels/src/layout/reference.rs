@@ -5,7 +5,13 @@ use std::ops::Range;
 use super::{LANES, stride};
 
 /// Writes the pixels of `range` (all channels, padding zero) from one planar image.
-pub(super) fn from_planar(channels: usize, pixels: usize, source: &[f32], range: Range<usize>, target: &mut [f32]) {
+pub(super) fn from_planar(
+    channels: usize,
+    pixels: usize,
+    source: &[f32],
+    range: Range<usize>,
+    target: &mut [f32],
+) {
     let step = stride(channels);
     for (pixel, out) in range.zip(target.chunks_exact_mut(step)) {
         for c in 0..channels {

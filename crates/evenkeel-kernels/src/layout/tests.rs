@@ -5,7 +5,8 @@ use crate::seeded::{random, with_threads};
 
 #[test]
 fn every_element_lands_where_the_formula_says() {
-    for (batch, channels, pixels) in [(1, 1, 1), (2, 3, 7), (1, 8, 8), (3, 9, 17), (1, 64, 300), (2, 70, 131)] {
+    for (batch, channels, pixels) in [(1, 1, 1), (2, 3, 7), (1, 8, 8), (3, 9, 17), (1, 64, 300), (2, 70, 131)]
+    {
         let extents = Extents { batch, channels, pixels };
         let planar = random(extents.planar_len(), 1);
         let mut map = vec![f32::NAN; extents.map_len()];
