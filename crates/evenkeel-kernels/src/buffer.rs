@@ -32,6 +32,32 @@ unsafe impl Plain for u8 {}
 // SAFETY: as above.
 unsafe impl Plain for i8 {}
 
+/// A truth value in a byte: any bit pattern is one, zero is false.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(transparent)]
+pub struct Flag(u8);
+// SAFETY: a byte, and every byte has a meaning.
+unsafe impl Plain for Flag {}
+
+impl Flag {
+    /// True or false.
+    pub fn get(self) -> bool {
+        self.0 != 0
+    }
+}
+
+impl From<bool> for Flag {
+    fn from(truth: bool) -> Flag {
+        Flag(truth as u8)
+    }
+}
+
+impl PartialEq for Flag {
+    fn eq(&self, other: &Flag) -> bool {
+        self.get() == other.get()
+    }
+}
+
 /// One allocation: aligned, initialised bytes.
 struct Block {
     start: *mut u8,

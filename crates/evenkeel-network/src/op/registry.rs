@@ -1,0 +1,39 @@
+//! The one table of operators. Adding one is a file beside this and a line here.
+
+use super::{Definition, Operator};
+use crate::error::Fault;
+
+/// How an operator is made from what a file says of it.
+pub struct Entry {
+    /// Its ONNX name.
+    pub name: &'static str,
+    /// Its domain: empty for ONNX's own.
+    pub domain: &'static str,
+    /// Makes it, or says why it cannot be run exactly.
+    pub build: fn(&Definition<'_>) -> Result<Box<dyn Operator>, Fault>,
+    /// Whether it has an input gradient.
+    pub gradient: bool,
+}
+
+/// An entry of ONNX's own domain.
+pub const fn entry(
+    name: &'static str,
+    gradient: bool,
+    build: fn(&Definition<'_>) -> Result<Box<dyn Operator>, Fault>,
+) -> Entry {
+    Entry { name, domain: "", build, gradient }
+}
+
+/// Every file's entries.
+const TABLE: &[&[Entry]] = &[super::two_slope::ENTRIES];
+
+/// All entries.
+pub fn entries() -> impl Iterator<Item = &'static Entry> {
+    TABLE.iter().flat_map(|group| group.iter())
+}
+
+/// The entry of an operator.
+pub fn find(domain: &str, name: &str) -> Option<&'static Entry> {
+    let domain = if domain == "ai.onnx" { "" } else { domain };
+    entries().find(|entry| entry.name == name && entry.domain == domain)
+}
