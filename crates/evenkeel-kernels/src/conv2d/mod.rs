@@ -3,6 +3,8 @@
 //! Forwards, `y[n, o, p] = sum over c, t of w[o, c, t] * x[n, c, s*p + d*t - pad]`; the pullback is its transpose. Weights are
 //! frozen, so both directions are plain convolutions with weights packed once.
 
+pub mod winograd;
+
 /// The sizes of one convolution. Channels-last input `[batch, in_h, in_w, in_c]`, output `[batch, out_h, out_w, out_c]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Geometry {

@@ -1,0 +1,281 @@
+//! A block of tiles, from input to output: gather and transform, one product a point, transform back and finish.
+//!
+//! The block is sized so that its transformed values stay in cache; each thread keeps one scratch buffer for it, and nothing grows
+//! with the image. A tile's values depend on its own place in its image alone, so blocks may be cut anywhere.
+
+use std::cell::RefCell;
+use std::ops::Range;
+
+use super::finish::Finish;
+use super::lanes::{Lanes, Portable};
+use super::packed::{CHUNK, Packed};
+use super::product::{Operands, ROWS, product};
+use super::{Tile, transform};
+use crate::buffer::{Buffer, Pool};
+#[cfg(target_arch = "x86_64")]
+use crate::cpu;
+use crate::{layout, parallel};
+
+/// Elements added to each point's plane, so that the planes do not fall on the same cache sets.
+const SKEW: usize = 16;
+
+/// One convolution, ready to be computed block by block. `x` is `[batch][from_h][from_w][stride]`, the output
+/// `[batch][to_h][to_w][stride]`.
+pub(super) struct Job<'a> {
+    pub packed: &'a Packed,
+    pub x: &'a [f32],
+    pub batch: usize,
+    pub from: [usize; 2],
+    pub to: [usize; 2],
+    pub dilation: [usize; 2],
+    /// Top and left; negative where the pullback of a wide padding crops.
+    pub pad: [isize; 2],
+    /// The first output row of each row of tiles, and the first output column of each column of tiles.
+    pub origins: [Vec<usize>; 2],
+    pub finish: Finish<'a>,
+}
+
+/// Some of the tiles and some of the chunks of output channels: the work of one task.
+struct Part<'a> {
+    tiles: Range<usize>,
+    chunks: Range<usize>,
+    scratch: &'a mut [f32],
+}
+
+thread_local! {
+    static SCRATCH: RefCell<Option<Buffer<f32>>> = const { RefCell::new(None) };
+}
+
+fn with_scratch(len: usize, use_it: impl FnOnce(&mut [f32])) {
+    SCRATCH.with_borrow_mut(|scratch| {
+        if scratch.as_ref().is_none_or(|s| s.len() < len) {
+            *scratch = None;
+            *scratch = Some(Pool::new(usize::MAX).take(len).expect("no ceiling"));
+        }
+        use_it(&mut scratch.as_mut().expect("just made")[..len]);
+    });
+}
+
+/// Bytes of transformed input in one block: large enough to use each weight often, small enough to stay in cache.
+const BLOCK_BYTES: usize = 3 << 20;
+/// Tiles of one block, at most.
+const BLOCK_TILES: usize = 48;
+
+impl Job<'_> {
+    /// Computes everything, split over blocks of tiles and, where those are few, over output channels.
+    pub(super) fn run(&self) {
+        let tiles = self.batch * self.origins[0].len() * self.origins[1].len();
+        let chunks = self.packed.chunks();
+        if tiles * chunks == 0 {
+            return;
+        }
+        let threads = parallel::threads();
+        let tile_bytes = self.packed.tile.points() * layout::stride(self.packed.from_c) * size_of::<f32>();
+        let most = (BLOCK_BYTES / tile_bytes.max(1)).clamp(ROWS, BLOCK_TILES);
+        let blocks = tiles.div_ceil(most).next_multiple_of(threads);
+        let block = tiles.div_ceil(blocks).next_multiple_of(ROWS).min(most);
+        let blocks = tiles.div_ceil(block);
+        let groups = (2 * threads).div_ceil(blocks).min(chunks);
+        parallel::each(blocks * groups, |task| {
+            let first = task / groups * block;
+            let group = task % groups;
+            let tiles = first..tiles.min(first + block);
+            let chunks = group * chunks / groups..(group + 1) * chunks / groups;
+            with_scratch(self.scratch(tiles.len()), |scratch| {
+                // SAFETY: the parts exist and are disjoint.
+                unsafe { self.part(Part { tiles, chunks, scratch }) }
+            });
+        });
+    }
+
+    /// # Safety
+    /// As for [`Job::compute`].
+    unsafe fn part(&self, part: Part<'_>) {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(proof) = cpu::avx2() {
+            // SAFETY: proof says AVX2 and FMA are there; the rest is the caller's promise.
+            return unsafe { self.part_avx2(proof, part) };
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.part_for(Portable, part) }
+    }
+
+    /// # Safety
+    /// As for [`Job::compute`].
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn part_avx2(&self, proof: cpu::Avx2, part: Part<'_>) {
+        // SAFETY: the caller's promise.
+        unsafe { self.part_for(proof, part) }
+    }
+
+    /// # Safety
+    /// As for [`Job::compute`].
+    #[inline(always)]
+    unsafe fn part_for<L: Lanes>(&self, l: L, part: Part<'_>) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self.packed.tile {
+                Tile::F2 => self.compute::<L, 4, 2>(l, part),
+                Tile::F4 => self.compute::<L, 6, 4>(l, part),
+            }
+        }
+    }
+
+    /// Elements of one point's plane of a block of `tiles`: of the transformed input and of the products; and of one pixel.
+    fn planes(&self, tiles: usize) -> [usize; 3] {
+        let depth = layout::stride(self.packed.from_c);
+        [tiles * depth + SKEW, tiles * CHUNK + SKEW, depth]
+    }
+
+    /// Elements of scratch for a block of `tiles`: the planes of all points, a pixel of zeros, and a chunk's bias.
+    fn scratch(&self, tiles: usize) -> usize {
+        let [v_plane, m_plane, depth] = self.planes(tiles);
+        self.packed.tile.points() * (v_plane + m_plane) + depth + CHUNK
+    }
+
+    /// The image, first row and first column of a tile.
+    fn place(&self, tile: usize) -> (usize, usize, usize) {
+        let [rows, columns] = &self.origins;
+        let (row, column) = (tile / columns.len(), tile % columns.len());
+        (row / rows.len(), rows[row % rows.len()], columns[column])
+    }
+
+    /// Computes one part.
+    ///
+    /// # Safety
+    /// The part must exist, and no other task may compute any of it meanwhile.
+    #[inline(always)]
+    unsafe fn compute<L: Lanes, const N: usize, const M: usize>(&self, l: L, part: Part<'_>) {
+        let Part { tiles, chunks, scratch } = part;
+        let [v_plane, m_plane, depth] = self.planes(tiles.len());
+        let (v, rest) = scratch.split_at_mut(N * N * v_plane);
+        let (m, rest) = rest.split_at_mut(N * N * m_plane);
+        let (zeros, bias) = rest.split_at_mut(depth);
+        zeros.fill(0.0);
+        for (i, tile) in tiles.clone().enumerate() {
+            // SAFETY: the tile exists, and its rows of every plane lie in v.
+            unsafe { self.gather::<L, N>(l, tile, zeros, v.as_mut_ptr().add(i * depth), v_plane) };
+        }
+        for chunk in chunks {
+            let columns = self.packed.chunk_width(chunk);
+            let u = self.packed.chunk(chunk);
+            for point in 0..N * N {
+                let by = Operands {
+                    rows: tiles.len(),
+                    columns,
+                    depth: self.packed.from_c,
+                    a: v[point * v_plane..].as_ptr(),
+                    a_stride: depth,
+                    u: u[point * columns * self.packed.from_c..].as_ptr(),
+                    c: m[point * m_plane..].as_mut_ptr(),
+                };
+                // SAFETY: a plane of v holds a row of `depth` for each tile, one of m a row of a chunk.
+                unsafe { product(l, &by) };
+            }
+            self.finish.bias(chunk * CHUNK, bias);
+            for (i, tile) in tiles.clone().enumerate() {
+                let m = m[i * columns..].as_ptr();
+                // SAFETY: the tile exists and is this task's own; its row of every plane lies in m.
+                unsafe { self.scatter::<L, N, M>(l, tile, chunk, bias, m, m_plane) };
+            }
+        }
+    }
+
+    /// Reads the input under one tile and writes its values at every point, `plane` elements apart.
+    ///
+    /// # Safety
+    /// A pixel must be writable in each of `N * N` planes from `v` on.
+    #[inline(always)]
+    unsafe fn gather<L: Lanes, const N: usize>(
+        &self,
+        l: L,
+        tile: usize,
+        zeros: &[f32],
+        v: *mut f32,
+        plane: usize,
+    ) {
+        let (image, y, x) = self.place(tile);
+        let stride = layout::stride(self.packed.from_c);
+        let mut taps = [[zeros.as_ptr(); N]; N];
+        for a in 0..N {
+            let row = (y + a * self.dilation[0]).wrapping_add_signed(-self.pad[0]);
+            for b in 0..N {
+                let column = (x + b * self.dilation[1]).wrapping_add_signed(-self.pad[1]);
+                if row < self.from[0] && column < self.from[1] {
+                    let pixel = (image * self.from[0] + row) * self.from[1] + column;
+                    taps[a][b] = self.x[pixel * stride..][..stride].as_ptr();
+                }
+            }
+        }
+        for c in (0..stride).step_by(layout::LANES) {
+            // SAFETY: a tap points to a pixel of `stride` channels or to as many zeros; v as the caller says.
+            unsafe {
+                // Loops, not closures: those would not be compiled for the lanes' instructions.
+                let mut half = [[l.splat(0.0); N]; N];
+                for b in 0..N {
+                    let mut column = [half[0][0]; N];
+                    for a in 0..N {
+                        column[a] = l.load(taps[a][b].add(c));
+                    }
+                    let column = transform::input(l, column);
+                    for a in 0..N {
+                        half[a][b] = column[a];
+                    }
+                }
+                for a in 0..N {
+                    let row = transform::input(l, half[a]);
+                    for b in 0..N {
+                        l.store(v.add((a * N + b) * plane + c), row[b]);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Turns one tile's products at every point, `plane` elements apart, into its output pixels.
+    ///
+    /// # Safety
+    /// A chunk's width must be readable in each of `N * N` planes from `m` on, and no other task may touch this tile and chunk.
+    #[inline(always)]
+    unsafe fn scatter<L: Lanes, const N: usize, const M: usize>(
+        &self,
+        l: L,
+        tile: usize,
+        chunk: usize,
+        bias: &[f32],
+        m: *const f32,
+        plane: usize,
+    ) {
+        let (image, y, x) = self.place(tile);
+        let stride = layout::stride(self.packed.to_c);
+        let [dy, dx] = self.dilation;
+        let rows = M.min((self.to[0] - y).div_ceil(dy));
+        let columns = M.min((self.to[1] - x).div_ceil(dx));
+        let first = ((image * self.to[0] + y) * self.to[1] + x) * stride + chunk * CHUNK;
+        for c in (0..CHUNK.min(stride - chunk * CHUNK)).step_by(layout::LANES) {
+            // SAFETY: m as the caller says; rows and columns keep the elements inside the image.
+            unsafe {
+                let mut half = [[l.splat(0.0); N]; M];
+                for b in 0..N {
+                    let mut column = [half[0][0]; N];
+                    for a in 0..N {
+                        column[a] = l.load(m.add((a * N + b) * plane + c));
+                    }
+                    let column: [L::Vector; M] = transform::output(l, column);
+                    for a in 0..M {
+                        half[a][b] = column[a];
+                    }
+                }
+                let bias = l.load(bias[c..][..layout::LANES].as_ptr());
+                for a in 0..rows {
+                    let row: [L::Vector; M] = transform::output(l, half[a]);
+                    for b in 0..columns {
+                        let at = first + (a * dy * self.to[1] + b * dx) * stride + c;
+                        self.finish.store(l, at, l.add(row[b], bias));
+                    }
+                }
+            }
+        }
+    }
+}
