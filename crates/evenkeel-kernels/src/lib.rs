@@ -3,14 +3,18 @@
 //! Every kernel has a plain `reference` twin that ships, can be selected at run time, and is what the fast one answers to.
 //! No kernel's result depends on the number of threads: work is split over outputs, never over a sum.
 
+pub mod activation;
 pub mod buffer;
 pub mod conv2d;
 pub mod cpu;
 pub mod layout;
 pub mod parallel;
+pub mod pool;
 pub mod tail;
 
 mod disjoint;
 #[cfg(test)]
 mod seeded;
+mod tail_rows;
+mod taps;
 mod vectorised;

@@ -3,7 +3,22 @@
 //! Forwards, `y[n, o, p] = sum over c, t of w[o, c, t] * x[n, c, s*p + d*t - pad]`; the pullback is its transpose. Weights are
 //! frozen, so both directions are plain convolutions with weights packed once.
 
+pub mod choose;
+mod direct;
+#[cfg(target_arch = "x86_64")]
+mod finish;
+pub mod reference;
+mod weights;
 pub mod winograd;
+
+#[cfg(test)]
+mod tests;
+
+pub use choose::{Algorithm, Direction, choose};
+pub use weights::Weights;
+
+use crate::layout;
+use crate::tail::Tail;
 
 /// The sizes of one convolution. Channels-last input `[batch, in_h, in_w, in_c]`, output `[batch, out_h, out_w, out_c]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -51,4 +66,97 @@ impl Geometry {
 fn extent(input: usize, pads: usize, kernel: usize, stride: usize, dilation: usize) -> usize {
     let reach = dilation * (kernel - 1) + 1;
     if input + pads < reach { 0 } else { (input + pads - reach) / stride + 1 }
+}
+
+/// `out = tail(w * x)` with the algorithm [`choose`] names.
+///
+/// # Panics
+/// If a slice does not have the size the geometry gives it, or the weights are of another convolution.
+pub fn forward(geometry: &Geometry, weights: &Weights, x: &[f32], out: &mut [f32], tail: Tail<'_>) {
+    forward_with(choose(geometry, Direction::Forward), geometry, weights, x, out, tail);
+}
+
+/// `gx = tail(w' * gy)`, the transpose of [`forward`], with the algorithm [`choose`] names.
+///
+/// # Panics
+/// As [`forward`].
+pub fn pullback(geometry: &Geometry, weights: &Weights, gy: &[f32], gx: &mut [f32], tail: Tail<'_>) {
+    pullback_with(choose(geometry, Direction::Pullback), geometry, weights, gy, gx, tail);
+}
+
+/// [`forward`] with the algorithm of the caller's choice.
+///
+/// # Panics
+/// As [`forward`], or if the algorithm does not serve the geometry on this machine.
+pub fn forward_with(
+    algorithm: Algorithm,
+    geometry: &Geometry,
+    weights: &Weights,
+    x: &[f32],
+    out: &mut [f32],
+    tail: Tail<'_>,
+) {
+    run((algorithm, Direction::Forward), geometry, weights, x, out, tail);
+}
+
+/// [`pullback`] with the algorithm of the caller's choice.
+///
+/// # Panics
+/// As [`forward_with`].
+pub fn pullback_with(
+    algorithm: Algorithm,
+    geometry: &Geometry,
+    weights: &Weights,
+    gy: &[f32],
+    gx: &mut [f32],
+    tail: Tail<'_>,
+) {
+    run((algorithm, Direction::Pullback), geometry, weights, gy, gx, tail);
+}
+
+fn run(
+    (algorithm, direction): (Algorithm, Direction),
+    geometry: &Geometry,
+    weights: &Weights,
+    from: &[f32],
+    to: &mut [f32],
+    tail: Tail<'_>,
+) {
+    check(geometry, direction, weights, (from.len(), to.len()), &tail);
+    assert!(algorithm.serves(geometry), "{algorithm:?} does not serve {geometry:?} here");
+    match algorithm {
+        Algorithm::Reference => match direction {
+            Direction::Forward => reference::forward(geometry, weights.values(), from, to, tail),
+            Direction::Pullback => reference::pullback(geometry, weights.values(), from, to, tail),
+        },
+        #[cfg(target_arch = "x86_64")]
+        Algorithm::Direct => {
+            let proof = crate::cpu::avx2().expect("serves() asked");
+            direct::run(proof, (geometry, direction), weights, from, to, tail);
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        _ => unreachable!("serves() refused"),
+    }
+}
+
+/// Asserts that every slice has the size the geometry gives it.
+fn check(g: &Geometry, direction: Direction, weights: &Weights, (from, to): (usize, usize), tail: &Tail<'_>) {
+    let same = (weights.out_c(), weights.in_c(), weights.kernel(), weights.groups());
+    assert_eq!((g.out_c, g.in_c, g.kernel, g.groups), same, "geometry and weights differ");
+    assert!(g.stride.iter().chain(&g.dilation).all(|&s| s > 0), "a step of zero in {g:?}");
+    let input = (g.batch * g.in_h * g.in_w * layout::stride(g.in_c), g.in_c);
+    let output = (g.batch * g.out_h() * g.out_w() * layout::stride(g.out_c), g.out_c);
+    let (read, written) = match direction {
+        Direction::Forward => (input, output),
+        Direction::Pullback => (output, input),
+    };
+    assert_eq!(from, read.0, "size of the map read, {g:?}");
+    assert_eq!(to, written.0, "size of the map written, {g:?}");
+    assert!(tail.bias.is_none_or(|bias| bias.len() == written.1), "one bias a channel, {g:?}");
+    assert!(tail.residual.is_none_or(|residual| residual.len() == to), "size of the residual, {g:?}");
+    assert!(
+        tail.bits.as_ref().is_none_or(|bits| bits.len() == to / layout::LANES),
+        "size of the bits, {g:?}"
+    );
+    assert!(tail.mask.is_none_or(|mask| mask.bits.len() == to / layout::LANES), "size of the mask, {g:?}");
 }

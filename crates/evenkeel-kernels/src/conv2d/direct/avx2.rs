@@ -1,0 +1,374 @@
+//! The direct kernel's loops for AVX2: chunks of pixels that stay in the second-level cache, panels of sixteen output channels
+//! that stay in the first, blocks of six pixels in registers.
+//!
+//! A panel's lines are walked in spans of at most [`SPAN`] steps. Between spans a chunk's sums wait in a small buffer, so the
+//! chain of additions of each result is the same as without spans.
+
+use std::arch::x86_64::*;
+use std::cell::RefCell;
+
+use super::{Pass, Tap, passes};
+use crate::conv2d::finish::Finish;
+use crate::conv2d::weights::{Line, PANEL, Panels, Weights};
+use crate::conv2d::{Direction, Geometry};
+use crate::cpu::Avx2;
+use crate::layout;
+use crate::parallel;
+use crate::tail::Tail;
+
+/// Pixels in one register block.
+const ROWS: usize = 6;
+/// Steps of a panel that share the first-level cache with the pixels they meet.
+const SPAN: usize = 256;
+/// Bytes of the map read that one chunk of pixels may touch.
+const CHUNK_BYTES: usize = 192 << 10;
+/// Multiplications below which a second thread costs more than it brings.
+const SMALL: usize = 100_000;
+
+/// Runs the convolution in `direction`. `from` and `to` are the maps read and written, already checked against the geometry.
+pub(crate) fn run(
+    _proof: Avx2,
+    (geometry, direction): (&Geometry, Direction),
+    weights: &Weights,
+    from: &[f32],
+    to: &mut [f32],
+    tail: Tail<'_>,
+) {
+    let g = geometry;
+    let (in_size, in_c, out_size, out_c) = match direction {
+        Direction::Forward => ([g.in_h, g.in_w], g.in_c, [g.out_h(), g.out_w()], g.out_c),
+        Direction::Pullback => ([g.out_h(), g.out_w()], g.out_c, [g.in_h, g.in_w], g.in_c),
+    };
+    let finish = Finish::new(to, tail);
+    for pass in passes(g, direction) {
+        let job = Job {
+            spans: spans(&pass.taps, weights.panels(direction).steps),
+            pass: &pass,
+            panels: weights.panels(direction),
+            from: Map { start: from.as_ptr(), size: in_size, stride: layout::stride(in_c) },
+            out_size,
+            out_c,
+            out_stride: layout::stride(out_c),
+            finish,
+            pixels: g.batch * pass.grid[0] * pass.grid[1],
+        };
+        job.run();
+    }
+}
+
+/// The map read: batch of `[size[0]][size[1]][stride]`.
+#[derive(Clone, Copy)]
+struct Map {
+    start: *const f32,
+    size: [usize; 2],
+    stride: usize,
+}
+
+// SAFETY: only read, through a slice borrowed for as long as the kernel runs.
+unsafe impl Send for Map {}
+// SAFETY: as above.
+unsafe impl Sync for Map {}
+
+/// A run of taps, and of channels within each, small enough for the first-level cache.
+struct Span {
+    taps: std::ops::Range<usize>,
+    first: usize,
+    steps: usize,
+}
+
+fn spans(taps: &[Tap], steps: usize) -> Vec<Span> {
+    if taps.is_empty() || steps <= SPAN {
+        let together = (SPAN / steps.max(1)).max(1);
+        let count = taps.len().div_ceil(together).max(1);
+        let at = |i: usize| i * taps.len() / count;
+        return (0..count).map(|i| Span { taps: at(i)..at(i + 1), first: 0, steps }).collect();
+    }
+    let pieces = steps.div_ceil(SPAN);
+    let at = |i: usize| i * steps / pieces;
+    (0..taps.len() * pieces)
+        .map(|i| (i / pieces, i % pieces))
+        .map(|(tap, i)| Span { taps: tap..tap + 1, first: at(i), steps: at(i + 1) - at(i) })
+        .collect()
+}
+
+/// One pass over one batch.
+struct Job<'a> {
+    pass: &'a Pass,
+    spans: Vec<Span>,
+    panels: &'a Panels,
+    from: Map,
+    out_size: [usize; 2],
+    out_c: usize,
+    out_stride: usize,
+    finish: Finish,
+    pixels: usize,
+}
+
+/// What one thread needs beside the maps: small, and kept between calls.
+#[derive(Default)]
+struct Scratch {
+    reads: Vec<[*const f32; ROWS]>, // [block][tap]
+    writes: Vec<usize>,             // [pixel]
+    blocks: Vec<usize>,             // rows of each block
+    sums: Vec<Line>,                // [pixel]
+}
+
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+impl Job<'_> {
+    fn run(&self) {
+        let panels = self.panels.groups * self.panels.per_group();
+        if self.pixels == 0 || panels == 0 {
+            return;
+        }
+        let taps = self.pass.taps.len();
+        let rows = self.panels.steps * self.panels.groups * 4 * taps.isqrt().max(1);
+        let chunk = (CHUNK_BYTES / rows.max(1)).clamp(4 * ROWS, 64 * ROWS);
+        let work = self.pixels * panels * (taps * self.panels.steps + 8) * PANEL;
+        let wanted = if work < SMALL { 1 } else { 6 * parallel::threads() };
+        let mut chunks = self.pixels.div_ceil(chunk);
+        let mut shares = 1;
+        if chunks < wanted {
+            // Few pixels: share the panels among threads as well, unless two of them could meet in one byte of bits.
+            let lone = self.panels.groups == 1 || self.panels.lanes.is_multiple_of(layout::LANES);
+            shares = if lone { wanted.div_ceil(chunks).min(panels) } else { 1 };
+            chunks = wanted.div_ceil(shares).min(self.pixels.div_ceil(4 * ROWS)).max(chunks);
+        }
+        let task = |i: usize| {
+            let (c, s) = (i % chunks, i / chunks);
+            let pixels = c * self.pixels / chunks..(c + 1) * self.pixels / chunks;
+            let panels = s * panels / shares..(s + 1) * panels / shares;
+            SCRATCH.with_borrow_mut(|scratch| {
+                self.address(pixels.clone(), scratch);
+                // SAFETY: `run` was given the proof; the addresses are of this job's maps.
+                unsafe { self.chunk(pixels.len(), panels, scratch) }
+            });
+        };
+        if wanted == 1 { (0..chunks * shares).for_each(task) } else { parallel::each(chunks * shares, task) }
+    }
+
+    /// Fills in where each pixel of a chunk reads for each tap and where it writes, in blocks of up to six pixels.
+    fn address(&self, pixels: std::ops::Range<usize>, scratch: &mut Scratch) {
+        let Scratch { reads, writes, blocks, sums } = scratch;
+        let [rows, columns] = self.pass.grid;
+        let taps = &self.pass.taps;
+        let zeros = self.panels.zeros.as_ptr();
+        writes.clear();
+        blocks.clear();
+        reads.clear();
+        sums.resize(pixels.len().max(sums.len()), Line::default());
+        let mut at = pixels.start;
+        while at < pixels.end {
+            let block = block_rows(pixels.end - at);
+            let base = reads.len();
+            reads.resize(base + taps.len(), [zeros; ROWS]);
+            for row in 0..block {
+                let (n, p) = ((at + row) / (rows * columns), (at + row) % (rows * columns));
+                let [py, px] = [p / columns, p % columns];
+                let image = n * self.from.size[0] * self.from.size[1] * self.from.stride;
+                let (y0, x0) = ((py * self.pass.in_step[0]) as isize, (px * self.pass.in_step[1]) as isize);
+                for (tap, to) in taps.iter().zip(&mut reads[base..]) {
+                    let (y, x) = ((y0 + tap.shift[0]) as usize, (x0 + tap.shift[1]) as usize);
+                    if y < self.from.size[0] && x < self.from.size[1] {
+                        let offset = image + (y * self.from.size[1] + x) * self.from.stride;
+                        // SAFETY: the pixel is inside the map.
+                        to[row] = unsafe { self.from.start.add(offset) };
+                    }
+                }
+                let y = self.pass.first[0] + py * self.pass.step[0];
+                let x = self.pass.first[1] + px * self.pass.step[1];
+                writes.push(((n * self.out_size[0] + y) * self.out_size[1] + x) * self.out_stride);
+            }
+            blocks.push(block);
+            at += block;
+        }
+    }
+
+    /// # Safety
+    /// The machine has AVX2 and FMA; `scratch` holds `pixels` addresses of this job's maps; no other thread works on the same
+    /// pixels and panels.
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn chunk(&self, pixels: usize, panels: std::ops::Range<usize>, scratch: &mut Scratch) {
+        debug_assert_eq!(pixels, scratch.writes.len());
+        for panel in panels {
+            let (group, panel) = (panel / self.panels.per_group(), panel % self.panels.per_group());
+            let lines = self.panels.panel(group, panel).as_ptr();
+            let lanes = PANEL.min(self.panels.lanes - panel * PANEL);
+            let channel = group * self.panels.lanes + panel * PANEL;
+            // SAFETY: these channels are the output's.
+            let bias = unsafe { self.finish.bias(channel, lanes) };
+            let whole = channel.is_multiple_of(layout::LANES)
+                && (lanes.is_multiple_of(layout::LANES) || channel + lanes == self.out_c);
+            for (i, span) in self.spans.iter().enumerate() {
+                let panel = Panel {
+                    lines,
+                    shift: group * self.panels.steps + span.first,
+                    starts: i == 0,
+                    ends: i + 1 == self.spans.len(),
+                    channel,
+                    lanes,
+                    whole,
+                    bias,
+                };
+                // SAFETY: promised by the caller.
+                unsafe { self.span(&panel, span, scratch) };
+            }
+        }
+    }
+
+    /// # Safety
+    /// As for `chunk`.
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn span(&self, panel: &Panel, span: &Span, scratch: &mut Scratch) {
+        let (mut pixel, mut reads) = (0, 0);
+        for &rows in &scratch.blocks {
+            let block = Block {
+                reads: &scratch.reads[reads + span.taps.start..reads + span.taps.end],
+                taps: &self.pass.taps[span.taps.clone()],
+                steps: span.steps,
+                tap_lines: self.panels.steps,
+                first: span.first,
+                writes: &scratch.writes[pixel..pixel + rows],
+            };
+            let sums = &mut scratch.sums[pixel..pixel + rows];
+            // SAFETY: promised by the caller.
+            unsafe {
+                match (panel.lanes > 8, rows) {
+                    (true, 6) => block.run::<6, 2>(panel, &self.finish, sums),
+                    (true, 5) => block.run::<5, 2>(panel, &self.finish, sums),
+                    (true, 4) => block.run::<4, 2>(panel, &self.finish, sums),
+                    (true, 3) => block.run::<3, 2>(panel, &self.finish, sums),
+                    (true, 2) => block.run::<2, 2>(panel, &self.finish, sums),
+                    (true, _) => block.run::<1, 2>(panel, &self.finish, sums),
+                    (false, 6) => block.run::<6, 1>(panel, &self.finish, sums),
+                    (false, 5) => block.run::<5, 1>(panel, &self.finish, sums),
+                    (false, 4) => block.run::<4, 1>(panel, &self.finish, sums),
+                    (false, 3) => block.run::<3, 1>(panel, &self.finish, sums),
+                    (false, 2) => block.run::<2, 1>(panel, &self.finish, sums),
+                    (false, _) => block.run::<1, 1>(panel, &self.finish, sums),
+                }
+            }
+            pixel += rows;
+            reads += self.pass.taps.len();
+        }
+    }
+}
+
+/// Rows of the next block when `left` pixels are left. Blocks of four to six pixels keep the multipliers busy, smaller ones
+/// wait for their own sums.
+fn block_rows(left: usize) -> usize {
+    match left {
+        0..=6 => left,
+        7..=9 => left.div_ceil(2),
+        _ if left % 6 == 1 => 5,
+        _ => 6,
+    }
+}
+
+/// A panel's place and its part in this span.
+struct Panel {
+    lines: *const Line,
+    /// Channels before the first one read, in the pixel.
+    shift: usize,
+    /// Whether the sums start, and end, with this span.
+    starts: bool,
+    ends: bool,
+    channel: usize,
+    lanes: usize,
+    /// Whether the panel's vectors can be stored whole.
+    whole: bool,
+    bias: [f32; PANEL],
+}
+
+/// Up to six pixels and the taps of one span.
+struct Block<'a> {
+    reads: &'a [[*const f32; ROWS]],
+    taps: &'a [Tap],
+    steps: usize,
+    tap_lines: usize,
+    first: usize,
+    writes: &'a [usize],
+}
+
+impl Block<'_> {
+    /// # Safety
+    /// The machine has AVX2 and FMA; `R` pixels and `V` vectors of the panel are in range.
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn run<const R: usize, const V: usize>(&self, panel: &Panel, finish: &Finish, sums: &mut [Line]) {
+        // SAFETY: the addresses are of whole pixels, the panel has `tap_lines` lines for each tap, and `writes` are places of
+        // whole pixels in the map written.
+        unsafe {
+            let mut acc = [[_mm256_setzero_ps(); V]; R];
+            if !panel.starts {
+                for r in 0..R {
+                    for v in 0..V {
+                        acc[r][v] = _mm256_load_ps(sums[r].0.as_ptr().add(8 * v));
+                    }
+                }
+            }
+            for (tap, reads) in self.taps.iter().zip(self.reads) {
+                let mut rows = [std::ptr::null(); R];
+                for r in 0..R {
+                    rows[r] = reads[r].add(panel.shift);
+                }
+                let lines = panel.lines.add(tap.index * self.tap_lines + self.first);
+                multiply_add::<R, V>(&mut acc, rows, lines, self.steps);
+            }
+            if !panel.ends {
+                for r in 0..R {
+                    for v in 0..V {
+                        _mm256_store_ps(sums[r].0.as_mut_ptr().add(8 * v), acc[r][v]);
+                    }
+                }
+            } else if panel.whole {
+                for v in 0..V {
+                    let bias = _mm256_loadu_ps(panel.bias.as_ptr().add(8 * v));
+                    for r in 0..R {
+                        finish.eight(acc[r][v], bias, self.writes[r] + panel.channel + 8 * v);
+                    }
+                }
+            } else {
+                for r in 0..R {
+                    let mut line = Line::default();
+                    for v in 0..V {
+                        _mm256_store_ps(line.0.as_mut_ptr().add(8 * v), acc[r][v]);
+                    }
+                    finish.lanes(&line.0[..panel.lanes], &panel.bias, self.writes[r] + panel.channel);
+                }
+            }
+        }
+    }
+}
+
+/// `acc[r] += sum over i of rows[r][i] * lines[i]`, one chain of multiply-adds for each sum.
+///
+/// # Safety
+/// The machine has AVX2 and FMA; each row has `steps` values and there are as many lines.
+#[inline(always)]
+unsafe fn multiply_add<const R: usize, const V: usize>(
+    acc: &mut [[__m256; V]; R],
+    rows: [*const f32; R],
+    lines: *const Line,
+    steps: usize,
+) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        for i in 0..steps {
+            let line = lines.add(i).cast::<f32>();
+            let mut b = [_mm256_setzero_ps(); V];
+            for v in 0..V {
+                b[v] = _mm256_load_ps(line.add(8 * v));
+            }
+            for r in 0..R {
+                let a = _mm256_broadcast_ss(&*rows[r].add(i));
+                for v in 0..V {
+                    acc[r][v] = _mm256_fmadd_ps(a, b[v], acc[r][v]);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! The [`Tail`] in vectors: what the AVX2 kernels do to eight results at a time before they store them.
+//!
+//! `out = mask(activation(result + bias + residual [+ out]))`, in this order, as everywhere. Eight lanes that begin on a
+//! multiple of eight are stored whole (lanes past the last channel are padding); a group that begins elsewhere is stored lane by
+//! lane.
+
+use std::arch::x86_64::*;
+
+use crate::tail::{Activation, Tail};
+
+/// A [`Tail`] as raw pointers, so that threads can share it; null where the tail has nothing.
+#[derive(Clone, Copy)]
+pub(crate) struct Finish {
+    out: *mut f32,
+    bias: *const f32,
+    residual: *const f32,
+    accumulate: bool,
+    activation: Activation,
+    bits: *mut u8,
+    mask: *const u8,
+    on: f32,
+    off: f32,
+}
+
+// SAFETY: the pointers come from slices borrowed for as long as the kernel runs; each task writes its own elements of `out`
+// and its own bytes of `bits`.
+unsafe impl Send for Finish {}
+// SAFETY: as above.
+unsafe impl Sync for Finish {}
+
+impl Finish {
+    /// The tail for results that go to `out`. The caller has checked that all slices have the output's shape.
+    pub(crate) fn new(out: &mut [f32], tail: Tail<'_>) -> Finish {
+        Finish {
+            out: out.as_mut_ptr(),
+            bias: tail.bias.map_or(std::ptr::null(), <[f32]>::as_ptr),
+            residual: tail.residual.map_or(std::ptr::null(), <[f32]>::as_ptr),
+            accumulate: tail.accumulate,
+            activation: tail.activation,
+            bits: tail.bits.map_or(std::ptr::null_mut(), |bits| bits.as_mut_ptr()),
+            mask: tail.mask.map_or(std::ptr::null(), |mask| mask.bits.as_ptr()),
+            on: tail.mask.map_or(1.0, |mask| mask.on),
+            off: tail.mask.map_or(0.0, |mask| mask.off),
+        }
+    }
+
+    /// The bias of channels `first .. first + count`, the rest of `N` lanes zero.
+    ///
+    /// # Safety
+    /// The bias, if there is one, has these channels.
+    pub(crate) unsafe fn bias<const N: usize>(&self, first: usize, count: usize) -> [f32; N] {
+        let mut lanes = [0.0; N];
+        if !self.bias.is_null() {
+            for (lane, value) in lanes.iter_mut().enumerate().take(count) {
+                // SAFETY: promised by the caller.
+                *value = unsafe { *self.bias.add(first + lane) };
+            }
+        }
+        lanes
+    }
+
+    /// Finishes eight results, whose bias is `bias`, into elements `at .. at + 8`.
+    ///
+    /// # Safety
+    /// The machine has AVX2; `at` is a multiple of eight and `at + 8` elements are in range; no other thread touches them.
+    #[inline(always)]
+    pub(crate) unsafe fn eight(&self, result: __m256, bias: __m256, at: usize) {
+        // SAFETY: promised by the caller.
+        unsafe {
+            let mut v = _mm256_add_ps(result, bias);
+            if !self.residual.is_null() {
+                v = _mm256_add_ps(v, _mm256_loadu_ps(self.residual.add(at)));
+            }
+            let to = self.out.add(at);
+            if self.accumulate {
+                v = _mm256_add_ps(v, _mm256_loadu_ps(to));
+            }
+            let zero = _mm256_setzero_ps();
+            let (value, bit) = match self.activation {
+                Activation::None => (v, _mm256_castsi256_ps(_mm256_set1_epi32(-1))),
+                Activation::Relu => (_mm256_max_ps(v, zero), _mm256_cmp_ps::<_CMP_GT_OQ>(v, zero)),
+                Activation::LeakyRelu(slope) => {
+                    let bit = _mm256_cmp_ps::<_CMP_GT_OQ>(v, zero);
+                    (_mm256_blendv_ps(_mm256_mul_ps(v, _mm256_set1_ps(slope)), v, bit), bit)
+                }
+                Activation::Clip(low, high) => {
+                    let (low, high) = (_mm256_set1_ps(low), _mm256_set1_ps(high));
+                    let bit = _mm256_and_ps(
+                        _mm256_cmp_ps::<_CMP_GT_OQ>(v, low),
+                        _mm256_cmp_ps::<_CMP_LT_OQ>(v, high),
+                    );
+                    (_mm256_min_ps(_mm256_max_ps(v, low), high), bit)
+                }
+            };
+            v = value;
+            if !self.bits.is_null() {
+                *self.bits.add(at / 8) = _mm256_movemask_ps(bit) as u8;
+            }
+            if !self.mask.is_null() {
+                v = _mm256_mul_ps(v, slopes(*self.mask.add(at / 8), self.on, self.off));
+            }
+            _mm256_storeu_ps(to, v);
+        }
+    }
+
+    /// Finishes `count` results into elements `at ..`, wherever those lie.
+    ///
+    /// # Safety
+    /// The elements are in range; no other thread touches them or the bytes of `bits` that hold theirs.
+    pub(crate) unsafe fn lanes(&self, results: &[f32], bias: &[f32], at: usize) {
+        for (lane, (&result, &bias)) in results.iter().zip(bias).enumerate() {
+            let at = at + lane;
+            // SAFETY: promised by the caller.
+            unsafe {
+                let mut v = result + bias;
+                if !self.residual.is_null() {
+                    v += *self.residual.add(at);
+                }
+                if self.accumulate {
+                    v += *self.out.add(at);
+                }
+                if !self.bits.is_null() {
+                    let byte = self.bits.add(at / 8);
+                    *byte = (*byte & !(1 << (at % 8))) | (u8::from(self.activation.bit(v)) << (at % 8));
+                }
+                v = self.activation.value(v);
+                if !self.mask.is_null() {
+                    v *= if *self.mask.add(at / 8) >> (at % 8) & 1 == 1 { self.on } else { self.off };
+                }
+                *self.out.add(at) = v;
+            }
+        }
+    }
+}
+
+/// `on` in the lanes whose bit is set, `off` in the others.
+#[inline(always)]
+unsafe fn slopes(byte: u8, on: f32, off: f32) -> __m256 {
+    // SAFETY: only the caller's promise that the machine has AVX2 is used.
+    unsafe {
+        let lane = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+        let set = _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(i32::from(byte)), lane), lane);
+        _mm256_blendv_ps(_mm256_set1_ps(off), _mm256_set1_ps(on), _mm256_castsi256_ps(set))
+    }
+}

@@ -1,0 +1,144 @@
+//! The frozen weights of one convolution, and the packed forms the kernels read.
+//!
+//! Weights arrive as `[out_c][in_c / groups][kh][kw]`. Each kernel's form is packed from them the first time a direction needs
+//! it and kept; no form depends on an image's size, so one packing serves every shape.
+
+use std::sync::OnceLock;
+
+use super::Direction;
+
+/// Output channels of one panel: two vectors of eight.
+pub(crate) const PANEL: usize = 16;
+
+/// One step of a panel: the weights of sixteen output channels for one input channel and tap, on a cache line of their own.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
+pub(crate) struct Line(pub(crate) [f32; PANEL]);
+
+/// The weights of one convolution, frozen.
+#[derive(Debug)]
+pub struct Weights {
+    values: Vec<f32>, // [out_c][in_c / groups][kh][kw]
+    out_c: usize,
+    in_c: usize,
+    kernel: [usize; 2],
+    groups: usize,
+    forward: OnceLock<Panels>,
+    pullback: OnceLock<Panels>,
+}
+
+impl Weights {
+    /// Takes `values` laid out as `[out_c][in_c / groups][kernel[0]][kernel[1]]`.
+    ///
+    /// # Panics
+    /// If `groups` does not divide both channel counts, or the number of values is not theirs.
+    pub fn new(values: Vec<f32>, out_c: usize, in_c: usize, kernel: [usize; 2], groups: usize) -> Weights {
+        assert!(
+            groups > 0 && out_c.is_multiple_of(groups) && in_c.is_multiple_of(groups),
+            "{groups} groups do not divide {out_c} and {in_c} channels"
+        );
+        assert!(kernel[0] > 0 && kernel[1] > 0, "an empty kernel");
+        assert_eq!(values.len(), out_c * (in_c / groups) * kernel[0] * kernel[1], "number of weights");
+        Weights { values, out_c, in_c, kernel, groups, forward: OnceLock::new(), pullback: OnceLock::new() }
+    }
+
+    /// The values as given: `[out_c][in_c / groups][kh][kw]`.
+    pub fn values(&self) -> &[f32] {
+        &self.values
+    }
+
+    /// Output channels, all groups together.
+    pub fn out_c(&self) -> usize {
+        self.out_c
+    }
+
+    /// Input channels, all groups together.
+    pub fn in_c(&self) -> usize {
+        self.in_c
+    }
+
+    /// Kernel height and width.
+    pub fn kernel(&self) -> [usize; 2] {
+        self.kernel
+    }
+
+    /// Groups.
+    pub fn groups(&self) -> usize {
+        self.groups
+    }
+
+    /// The panels of the direct kernel. Forwards a panel's lanes are output channels and its steps input channels; in the
+    /// pullback the other way round.
+    pub(crate) fn panels(&self, direction: Direction) -> &Panels {
+        let taps = self.kernel[0] * self.kernel[1];
+        let (outs, ins) = (self.out_c / self.groups, self.in_c / self.groups);
+        match direction {
+            Direction::Forward => self.forward.get_or_init(|| {
+                Panels::pack(self.groups, outs, ins, taps, |g, lane, step, tap| {
+                    self.values[((g * outs + lane) * ins + step) * taps + tap]
+                })
+            }),
+            Direction::Pullback => self.pullback.get_or_init(|| {
+                Panels::pack(self.groups, ins, outs, taps, |g, lane, step, tap| {
+                    self.values[((g * outs + step) * ins + lane) * taps + tap]
+                })
+            }),
+        }
+    }
+}
+
+/// Weights as `[group][panel][tap][step]` lines of sixteen lanes; lanes past the last channel are zero.
+#[derive(Debug)]
+pub(crate) struct Panels {
+    /// Groups.
+    pub(crate) groups: usize,
+    /// Channels made by one group.
+    pub(crate) lanes: usize,
+    /// Channels read by one group.
+    pub(crate) steps: usize,
+    /// Taps of the kernel, row by row.
+    pub(crate) taps: usize,
+    /// As many zeros as one pixel of the map read has channels, for taps that fall outside it.
+    pub(crate) zeros: Vec<f32>,
+    lines: Vec<Line>,
+}
+
+impl Panels {
+    fn pack(
+        groups: usize,
+        lanes: usize,
+        steps: usize,
+        taps: usize,
+        weight: impl Fn(usize, usize, usize, usize) -> f32,
+    ) -> Panels {
+        let panels = lanes.div_ceil(PANEL);
+        let mut lines = Vec::with_capacity(groups * panels * taps * steps);
+        for g in 0..groups {
+            for panel in 0..panels {
+                let here = PANEL.min(lanes - panel * PANEL);
+                for tap in 0..taps {
+                    for step in 0..steps {
+                        let mut line = Line::default();
+                        for (lane, value) in line.0[..here].iter_mut().enumerate() {
+                            *value = weight(g, panel * PANEL + lane, step, tap);
+                        }
+                        lines.push(line);
+                    }
+                }
+            }
+        }
+        Panels { groups, lanes, steps, taps, zeros: vec![0.0; groups * steps], lines }
+    }
+
+    /// Panels of one group.
+    pub(crate) fn per_group(&self) -> usize {
+        self.lanes.div_ceil(PANEL)
+    }
+
+    /// The lines of panel `panel` of group `group`: `[tap][step]`.
+    pub(crate) fn panel(&self, group: usize, panel: usize) -> &[Line] {
+        let len = self.taps * self.steps;
+        let first = (group * self.per_group() + panel) * len;
+        &self.lines[first..first + len]
+    }
+}
