@@ -37,4 +37,14 @@ impl<'a, T> Disjoint<'a, T> {
         // SAFETY: in bounds by the assert, unaliased by the caller's promise.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(range.start), range.end - range.start) }
     }
+
+    /// Where the elements of `range` begin, for tasks whose elements interleave.
+    ///
+    /// # Panics
+    /// If the range is not inside the slice.
+    #[inline]
+    pub(crate) fn pointer(&self, range: Range<usize>) -> *mut T {
+        assert!(range.start <= range.end && range.end <= self.len);
+        self.start.wrapping_add(range.start)
+    }
 }

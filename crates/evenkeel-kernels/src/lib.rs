@@ -7,6 +7,7 @@ pub mod activation;
 pub mod buffer;
 pub mod conv2d;
 pub mod cpu;
+pub mod depthwise;
 pub mod layout;
 pub mod parallel;
 pub mod pool;

@@ -1,0 +1,134 @@
+//! Milliseconds, GFLOP/s and GB/s of the kernels that are not products: `cargo bench -p evenkeel-kernels --bench slices [filter]`.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use evenkeel_kernels::conv2d::Geometry;
+use evenkeel_kernels::layout::{self, Extents, stride};
+use evenkeel_kernels::tail::{Activation, Tail};
+use evenkeel_kernels::{activation, depthwise, pool};
+
+/// The least time of several runs, in milliseconds.
+fn least(mut task: impl FnMut()) -> f64 {
+    let mut best = f64::INFINITY;
+    let begin = Instant::now();
+    for run in 0..200 {
+        let start = Instant::now();
+        task();
+        best = best.min(start.elapsed().as_secs_f64() * 1e3);
+        if run > 5 && begin.elapsed().as_millis() > 300 {
+            break;
+        }
+    }
+    best
+}
+
+fn report(name: &str, flops: f64, bytes: usize, task: impl FnMut()) -> f64 {
+    let filter = std::env::args().nth(1).filter(|argument| !argument.starts_with("--"));
+    if filter.is_some_and(|filter| !name.contains(&filter)) {
+        return 0.0;
+    }
+    let ms = least(task);
+    println!("{name:44} {ms:9.4} ms {:8.1} GFLOP/s {:7.1} GB/s", flops / ms / 1e6, bytes as f64 / ms / 1e6);
+    ms
+}
+
+fn depthwise_layers() {
+    // The depthwise layers of MobileNetV2 at 224: channels, input size, stride, how often.
+    let layers = [
+        (32, 112, 1, 1),
+        (96, 112, 2, 1),
+        (144, 56, 1, 1),
+        (144, 56, 2, 1),
+        (192, 28, 1, 2),
+        (192, 28, 2, 1),
+        (384, 14, 1, 4),
+        (576, 14, 1, 2),
+        (576, 14, 2, 1),
+        (960, 7, 1, 3),
+    ];
+    let mut totals = [0.0; 2];
+    for (channels, size, step, times) in layers {
+        let g = Geometry {
+            batch: 1,
+            in_h: size,
+            in_w: size,
+            in_c: channels,
+            out_c: channels,
+            kernel: [3, 3],
+            stride: [step, step],
+            dilation: [1, 1],
+            pads: [1; 4],
+            groups: channels,
+        };
+        let weights = depthwise::Packed::new(&vec![0.1; channels * 9], channels, [3, 3]);
+        let bias = vec![0.1; channels];
+        let input = vec![1.0; size * size * stride(channels)];
+        let mut output = vec![1.0; g.out_h() * g.out_w() * stride(channels)];
+        let mut bits = vec![0; output.len() / 8];
+        let mut back = vec![0.0; input.len()];
+        let bytes = 4 * (input.len() + output.len());
+        let name = format!("depthwise {channels}x{size}x{size}/{step}");
+        totals[0] += f64::from(times)
+            * report(&format!("{name} forward"), g.flops(), bytes, || {
+                let tail = Tail {
+                    bias: Some(&bias),
+                    activation: Activation::Clip(0.0, 6.0),
+                    bits: Some(&mut bits),
+                    ..Tail::default()
+                };
+                depthwise::forward(&g, &weights, &input, &mut output, tail);
+            });
+        totals[1] += f64::from(times)
+            * report(&format!("{name} pullback"), g.flops(), bytes, || {
+                depthwise::pullback(&g, &weights, &output, &mut back, Tail::default());
+            });
+        black_box((&output, &back));
+    }
+    println!(
+        "depthwise layers of MobileNetV2 together: forward {:.3} ms, pullback {:.3} ms",
+        totals[0], totals[1]
+    );
+}
+
+fn layouts_and_pools() {
+    let extents = Extents { batch: 1, channels: 64, pixels: 112 * 112 };
+    let planar = vec![1.0; 64 * 112 * 112];
+    let mut map = planar.clone();
+    let mut back = planar.clone();
+    report("layout from planar 64x112x112", 0.0, 8 * map.len(), || {
+        layout::from_planar(extents, &planar, &mut map)
+    });
+    report("layout to planar 64x112x112", 0.0, 8 * map.len(), || layout::to_planar(extents, &map, &mut back));
+    let g = pool::Geometry {
+        batch: 1,
+        channels: 64,
+        in_h: 112,
+        in_w: 112,
+        out_h: 56,
+        out_w: 56,
+        kernel: [3, 3],
+        stride: [2, 2],
+        dilation: [1, 1],
+        pads: [1; 4],
+    };
+    let mut output = vec![0.0; 56 * 56 * 64];
+    let mut winners = vec![0u8; output.len()];
+    let bytes = 4 * (map.len() + output.len());
+    report("pool max 3x3/2 64x112x112", 0.0, bytes, || {
+        pool::max(&g, &map, &mut output, Some(pool::WinnersMut::Bytes(&mut winners)));
+    });
+    report("pool max pullback", 0.0, bytes, || {
+        pool::max_pullback(&g, pool::Winners::Bytes(&winners), &output, &mut back, Tail::default());
+    });
+    report("pool average 3x3/2 64x112x112", 0.0, bytes, || pool::average(&g, true, &map, &mut output));
+    let mut bits = vec![0; map.len() / 8];
+    report("activation relu with bits 64x112x112", 0.0, 8 * map.len(), || {
+        activation::two_slope(Activation::Relu, &mut map, Some(&mut bits));
+    });
+}
+
+fn main() {
+    depthwise_layers();
+    layouts_and_pools();
+}

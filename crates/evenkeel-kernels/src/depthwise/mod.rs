@@ -1,0 +1,107 @@
+//! Depthwise convolution on channels-last maps, forwards and pulled back to its input: every channel has its own kernel.
+//!
+//! `y[n, p, c*m + j] = sum over t of w[c*m + j, t] * x[n, s*p + d*t - pad, c]` with channel multiplier `m`; the pullback gathers
+//! `sum over (p, t) that read i of w[., t] * g[n, p, .]`. A sum's order is that of the taps, whatever the tiles and the threads.
+//! With one vector of weights a tap and no sum over channels, the work is one multiply-add per loaded vector.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod finish;
+mod reference;
+#[cfg(target_arch = "x86_64")]
+mod runs;
+#[cfg(test)]
+mod tests;
+
+use crate::conv2d::Geometry;
+use crate::layout::stride;
+use crate::tail::Tail;
+use crate::taps::Axis;
+
+/// Depthwise weights, tap by tap: `[kernel_h * kernel_w][stride(out_c)]`, padding lanes zero.
+#[derive(Clone, Debug)]
+pub struct Packed {
+    taps: Vec<f32>,
+    channels: usize,
+    kernel: [usize; 2],
+}
+
+impl Packed {
+    /// Packs weights `[channels][1][kernel_h][kernel_w]`, where `channels` counts the outputs.
+    ///
+    /// # Panics
+    /// If there are not as many weights as that.
+    pub fn new(oihw: &[f32], channels: usize, kernel: [usize; 2]) -> Packed {
+        let cells = kernel[0] * kernel[1];
+        assert_eq!(oihw.len(), channels * cells, "weights of {channels} channels, kernel {kernel:?}");
+        let step = stride(channels);
+        let mut taps = vec![0.0; cells * step];
+        for c in 0..channels {
+            for t in 0..cells {
+                taps[t * step + c] = oihw[c * cells + t];
+            }
+        }
+        Packed { taps, channels, kernel }
+    }
+}
+
+/// Whether a convolution of this geometry is depthwise (with any channel multiplier).
+pub fn serves(geometry: &Geometry) -> bool {
+    geometry.groups == geometry.in_c && geometry.in_c > 0 && geometry.out_c.is_multiple_of(geometry.in_c)
+}
+
+/// The convolution of `input`, ended by `tail`, in `output`.
+///
+/// # Panics
+/// If the geometry is not depthwise or a slice does not fit it.
+pub fn forward(geometry: &Geometry, weights: &Packed, input: &[f32], output: &mut [f32], tail: Tail<'_>) {
+    check(geometry, weights, input.len(), output.len());
+    #[cfg(target_arch = "x86_64")]
+    if let Some(proof) = crate::cpu::avx2()
+        && geometry.in_c == geometry.out_c
+    {
+        return avx2::forward(proof, geometry, weights, input, output, tail);
+    }
+    reference::forward(geometry, weights, input, output, tail);
+}
+
+/// The pullback of [`forward`] at `grad_out`, ended by `tail` (whose bias, if any, counts the input channels), in `grad_in`.
+///
+/// # Panics
+/// If the geometry is not depthwise or a slice does not fit it.
+pub fn pullback(
+    geometry: &Geometry,
+    weights: &Packed,
+    grad_out: &[f32],
+    grad_in: &mut [f32],
+    tail: Tail<'_>,
+) {
+    check(geometry, weights, grad_in.len(), grad_out.len());
+    #[cfg(target_arch = "x86_64")]
+    if let Some(proof) = crate::cpu::avx2()
+        && geometry.in_c == geometry.out_c
+    {
+        return avx2::pullback(proof, geometry, weights, grad_out, grad_in, tail);
+    }
+    reference::pullback(geometry, weights, grad_out, grad_in, tail);
+}
+
+fn check(g: &Geometry, weights: &Packed, input: usize, output: usize) {
+    assert!(serves(g), "not depthwise: {g:?}");
+    assert_eq!((weights.channels, weights.kernel), (g.out_c, g.kernel), "weights of {g:?}");
+    assert_eq!(input, g.batch * g.in_h * g.in_w * stride(g.in_c), "input of {g:?}");
+    assert_eq!(output, g.batch * g.out_h() * g.out_w() * stride(g.out_c), "output of {g:?}");
+}
+
+fn axes(g: &Geometry) -> [Axis; 2] {
+    let axis = |i: usize, input, output| Axis {
+        input,
+        output,
+        kernel: g.kernel[i],
+        stride: g.stride[i],
+        dilation: g.dilation[i],
+        pad: g.pads[i],
+    };
+    [axis(0, g.in_h, g.out_h()), axis(1, g.in_w, g.out_w())]
+}
