@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod corrupt;
 pub mod error;
 pub mod image;
 pub mod random;

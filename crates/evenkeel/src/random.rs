@@ -66,16 +66,39 @@ impl Random {
         radius * cosine
     }
 
-    /// A Poisson draw of the given mean: by multiplication when small, by a rounded normal beyond 64.
+    /// A Poisson draw of the given mean: by inversion when small, else by Hörmann's transformed rejection (PTRS, 1993).
     pub fn poisson(&mut self, mean: f32) -> f32 {
-        if mean > 64.0 {
-            return (mean + mean.sqrt() * self.normal()).round().max(0.0);
+        if mean < 10.0 {
+            return self.small_poisson(mean);
         }
-        let floor = (-mean).exp();
-        let (mut count, mut product) = (0.0, self.unit());
-        while product > floor {
+        let b = 0.931 + 2.53 * mean.sqrt();
+        let a = -0.059 + 0.02483 * b;
+        let inverse_alpha = 1.1239 + 1.1328 / (b - 3.4);
+        let accept = 0.9277 - 3.6224 / (b - 2.0);
+        loop {
+            let u = self.unit() - 0.5;
+            let v = self.unit();
+            let room = 0.5 - u.abs();
+            let count = ((2.0 * a / room + b) * u + mean + 0.43).floor();
+            if room >= 0.07 && v <= accept {
+                return count;
+            }
+            if count < 0.0 || (room < 0.013 && v > room) {
+                continue;
+            }
+            let bound = count * mean.ln() - mean - log_factorial(count);
+            if (v * inverse_alpha / (a / (room * room) + b)).ln() <= bound {
+                return count;
+            }
+        }
+    }
+
+    fn small_poisson(&mut self, mean: f32) -> f32 {
+        let (mut left, mut probability, mut count) = (self.unit(), (-mean).exp(), 0.0);
+        while left > probability && count < 60.0 {
+            left -= probability;
             count += 1.0;
-            product *= self.unit();
+            probability *= mean / count;
         }
         count
     }
@@ -88,6 +111,17 @@ impl Random {
         }
         order
     }
+}
+
+/// ln(n!) by Stirling's series, good to 1e-6 from n = 2 on.
+fn log_factorial(n: f32) -> f32 {
+    if n < 2.0 {
+        return 0.0;
+    }
+    let n = f64::from(n);
+    let series = n * n.ln() - n + 0.5 * (std::f64::consts::TAU * n).ln() + 1.0 / (12.0 * n)
+        - 1.0 / (360.0 * n.powi(3));
+    series as f32
 }
 
 /// The finaliser of SplitMix64: every input bit reaches every output bit.
@@ -118,9 +152,12 @@ mod tests {
         let mean = draws.iter().sum::<f64>() / n as f64;
         let variance = draws.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / n as f64;
         assert!(mean.abs() < 0.02 && (variance - 1.0).abs() < 0.03, "{mean} {variance}");
-        for rate in [0.5, 8.0, 100.0] {
-            let mean = (0..n).map(|_| f64::from(random.poisson(rate))).sum::<f64>() / n as f64;
+        for rate in [0.5, 8.0, 12.0, 60.0, 300.0] {
+            let draws: Vec<f64> = (0..n).map(|_| f64::from(random.poisson(rate))).collect();
+            let mean = draws.iter().sum::<f64>() / n as f64;
+            let variance = draws.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / n as f64;
             assert!((mean / f64::from(rate) - 1.0).abs() < 0.03, "{rate} {mean}");
+            assert!((variance / f64::from(rate) - 1.0).abs() < 0.05, "{rate} {variance}");
         }
     }
 }
