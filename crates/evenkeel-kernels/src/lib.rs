@@ -10,6 +10,7 @@ pub mod cpu;
 pub mod depthwise;
 pub mod layout;
 pub mod parallel;
+pub mod peak;
 pub mod pool;
 pub mod tail;
 

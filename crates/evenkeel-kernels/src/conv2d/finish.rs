@@ -59,48 +59,80 @@ impl Finish {
         lanes
     }
 
+    /// Asks for the cache lines that `V` vectors of results at `at` will go to.
+    ///
+    /// # Safety
+    /// `at + 8 * V` elements are in range.
+    #[inline(always)]
+    pub(crate) unsafe fn expect<const V: usize>(&self, at: usize) {
+        // SAFETY: promised by the caller.
+        unsafe {
+            _mm_prefetch::<_MM_HINT_T0>(self.out.add(at).cast());
+            _mm_prefetch::<_MM_HINT_T0>(self.out.add(at + 8 * V - 1).cast());
+        }
+    }
+
+    /// Finishes `R` rows of `V` vectors of results, row `r` into elements `at[r] .. at[r] + 8 * V`.
+    ///
+    /// # Safety
+    /// The machine has AVX2; each `at` is a multiple of eight and its elements are in range; no other thread touches them.
+    #[inline(always)]
+    pub(crate) unsafe fn tile<const R: usize, const V: usize>(
+        self,
+        mut tile: [[__m256; V]; R],
+        bias: [__m256; V],
+        at: [usize; R],
+    ) {
+        // SAFETY: promised by the caller.
+        unsafe {
+            for (row, values) in tile.iter_mut().enumerate() {
+                for (v, value) in values.iter_mut().enumerate() {
+                    *value = _mm256_add_ps(*value, bias[v]);
+                    if !self.residual.is_null() {
+                        *value = _mm256_add_ps(*value, _mm256_loadu_ps(self.residual.add(at[row] + 8 * v)));
+                    }
+                }
+            }
+            if self.accumulate {
+                for (row, values) in tile.iter_mut().enumerate() {
+                    for (v, value) in values.iter_mut().enumerate() {
+                        *value = _mm256_add_ps(*value, _mm256_loadu_ps(self.out.add(at[row] + 8 * v)));
+                    }
+                }
+            }
+            if !self.bits.is_null() {
+                for (row, values) in tile.iter().enumerate() {
+                    for (v, &value) in values.iter().enumerate() {
+                        *self.bits.add(at[row] / 8 + v) = bits(value, self.activation);
+                    }
+                }
+            }
+            activate(&mut tile, self.activation);
+            if !self.mask.is_null() {
+                for (row, values) in tile.iter_mut().enumerate() {
+                    for (v, value) in values.iter_mut().enumerate() {
+                        let slopes = slopes(*self.mask.add(at[row] / 8 + v), self.on, self.off);
+                        *value = _mm256_mul_ps(*value, slopes);
+                    }
+                }
+            }
+            for (row, values) in tile.iter().enumerate() {
+                for (v, &value) in values.iter().enumerate() {
+                    _mm256_storeu_ps(self.out.add(at[row] + 8 * v), value);
+                }
+            }
+        }
+    }
+
     /// Finishes eight results, whose bias is `bias`, into elements `at .. at + 8`.
     ///
     /// # Safety
-    /// The machine has AVX2; `at` is a multiple of eight and `at + 8` elements are in range; no other thread touches them.
+    /// As for [`Finish::tile`].
     #[inline(always)]
+    #[allow(dead_code)]
     pub(crate) unsafe fn eight(&self, result: __m256, bias: __m256, at: usize) {
         // SAFETY: promised by the caller.
-        unsafe {
-            let mut v = _mm256_add_ps(result, bias);
-            if !self.residual.is_null() {
-                v = _mm256_add_ps(v, _mm256_loadu_ps(self.residual.add(at)));
-            }
-            let to = self.out.add(at);
-            if self.accumulate {
-                v = _mm256_add_ps(v, _mm256_loadu_ps(to));
-            }
-            let zero = _mm256_setzero_ps();
-            let (value, bit) = match self.activation {
-                Activation::None => (v, _mm256_castsi256_ps(_mm256_set1_epi32(-1))),
-                Activation::Relu => (_mm256_max_ps(v, zero), _mm256_cmp_ps::<_CMP_GT_OQ>(v, zero)),
-                Activation::LeakyRelu(slope) => {
-                    let bit = _mm256_cmp_ps::<_CMP_GT_OQ>(v, zero);
-                    (_mm256_blendv_ps(_mm256_mul_ps(v, _mm256_set1_ps(slope)), v, bit), bit)
-                }
-                Activation::Clip(low, high) => {
-                    let (low, high) = (_mm256_set1_ps(low), _mm256_set1_ps(high));
-                    let bit = _mm256_and_ps(
-                        _mm256_cmp_ps::<_CMP_GT_OQ>(v, low),
-                        _mm256_cmp_ps::<_CMP_LT_OQ>(v, high),
-                    );
-                    (_mm256_min_ps(_mm256_max_ps(v, low), high), bit)
-                }
-            };
-            v = value;
-            if !self.bits.is_null() {
-                *self.bits.add(at / 8) = _mm256_movemask_ps(bit) as u8;
-            }
-            if !self.mask.is_null() {
-                v = _mm256_mul_ps(v, slopes(*self.mask.add(at / 8), self.on, self.off));
-            }
-            _mm256_storeu_ps(to, v);
-        }
+        unsafe { self.tile([[result]], [bias], [at]) }
     }
 
     /// Finishes `count` results into elements `at ..`, wherever those lie.
@@ -128,6 +160,54 @@ impl Finish {
                     v *= if *self.mask.add(at / 8) >> (at % 8) & 1 == 1 { self.on } else { self.off };
                 }
                 *self.out.add(at) = v;
+            }
+        }
+    }
+}
+
+/// The activation's bits at eight values.
+#[inline(always)]
+unsafe fn bits(v: __m256, activation: Activation) -> u8 {
+    // SAFETY: only the caller's promise that the machine has AVX2 is used.
+    unsafe {
+        let set = match activation {
+            Activation::None => return 0xff,
+            Activation::Relu | Activation::LeakyRelu(_) => {
+                _mm256_cmp_ps::<_CMP_GT_OQ>(v, _mm256_setzero_ps())
+            }
+            Activation::Clip(low, high) => _mm256_and_ps(
+                _mm256_cmp_ps::<_CMP_GT_OQ>(v, _mm256_set1_ps(low)),
+                _mm256_cmp_ps::<_CMP_LT_OQ>(v, _mm256_set1_ps(high)),
+            ),
+        };
+        _mm256_movemask_ps(set) as u8
+    }
+}
+
+/// The activation of every value of a tile.
+#[inline(always)]
+unsafe fn activate<const R: usize, const V: usize>(tile: &mut [[__m256; V]; R], activation: Activation) {
+    // SAFETY: only the caller's promise that the machine has AVX2 is used.
+    unsafe {
+        let zero = _mm256_setzero_ps();
+        match activation {
+            Activation::None => {}
+            Activation::Relu => {
+                for value in tile.as_flattened_mut() {
+                    *value = _mm256_max_ps(*value, zero);
+                }
+            }
+            Activation::LeakyRelu(slope) => {
+                for value in tile.as_flattened_mut() {
+                    let below = _mm256_mul_ps(*value, _mm256_set1_ps(slope));
+                    *value = _mm256_blendv_ps(below, *value, _mm256_cmp_ps::<_CMP_GT_OQ>(*value, zero));
+                }
+            }
+            Activation::Clip(low, high) => {
+                let (low, high) = (_mm256_set1_ps(low), _mm256_set1_ps(high));
+                for value in tile.as_flattened_mut() {
+                    *value = _mm256_min_ps(_mm256_max_ps(*value, low), high);
+                }
             }
         }
     }

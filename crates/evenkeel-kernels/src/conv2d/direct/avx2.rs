@@ -310,6 +310,11 @@ impl Block<'_> {
                     }
                 }
             }
+            if panel.ends && panel.whole {
+                for r in 0..R {
+                    finish.expect::<V>(self.writes[r] + panel.channel);
+                }
+            }
             for (tap, reads) in self.taps.iter().zip(self.reads) {
                 let mut rows = [std::ptr::null(); R];
                 for r in 0..R {
@@ -325,12 +330,14 @@ impl Block<'_> {
                     }
                 }
             } else if panel.whole {
+                let (mut bias, mut at) = ([_mm256_setzero_ps(); V], [0; R]);
                 for v in 0..V {
-                    let bias = _mm256_loadu_ps(panel.bias.as_ptr().add(8 * v));
-                    for r in 0..R {
-                        finish.eight(acc[r][v], bias, self.writes[r] + panel.channel + 8 * v);
-                    }
+                    bias[v] = _mm256_loadu_ps(panel.bias.as_ptr().add(8 * v));
                 }
+                for r in 0..R {
+                    at[r] = self.writes[r] + panel.channel;
+                }
+                finish.tile(acc, bias, at);
             } else {
                 for r in 0..R {
                     let mut line = Line::default();
