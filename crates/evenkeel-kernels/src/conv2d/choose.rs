@@ -4,7 +4,8 @@
 //! decides the order of summation, so the same convolution must always get the same one to give the same bytes.
 
 use super::Geometry;
-use crate::cpu;
+use super::winograd::{self, Tile};
+use crate::{cpu, depthwise};
 
 /// Forwards, or from the output's gradient to the input's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,22 +23,40 @@ pub enum Algorithm {
     Reference,
     /// A matrix product whose left side is read where it lies, through pointers to each tap's pixels.
     Direct,
+    /// One input channel for each output channel.
+    Depthwise,
+    /// Tiles of 2x2 or 4x4 outputs by fewer multiplications.
+    Winograd(Tile),
 }
 
 impl Algorithm {
     /// Every algorithm.
-    pub const ALL: [Algorithm; 2] = [Algorithm::Reference, Algorithm::Direct];
+    pub const ALL: [Algorithm; 5] = [
+        Algorithm::Reference,
+        Algorithm::Direct,
+        Algorithm::Depthwise,
+        Algorithm::Winograd(Tile::F2),
+        Algorithm::Winograd(Tile::F4),
+    ];
 
     /// Whether this machine has the algorithm and it can compute a convolution of this geometry.
-    pub fn serves(self, _geometry: &Geometry) -> bool {
+    pub fn serves(self, geometry: &Geometry) -> bool {
         match self {
             Algorithm::Reference => true,
             Algorithm::Direct => cpu::avx2().is_some(),
+            Algorithm::Depthwise => depthwise::serves(geometry),
+            Algorithm::Winograd(_) => winograd::eligible(geometry),
         }
     }
 }
 
 /// The algorithm [`super::forward`] or [`super::pullback`] uses.
-pub fn choose(geometry: &Geometry, _direction: Direction) -> Algorithm {
-    if Algorithm::Direct.serves(geometry) { Algorithm::Direct } else { Algorithm::Reference }
+pub fn choose(geometry: &Geometry, direction: Direction) -> Algorithm {
+    if cpu::avx2().is_none() {
+        return Algorithm::Reference;
+    }
+    if depthwise::serves(geometry) {
+        return Algorithm::Depthwise;
+    }
+    winograd::preferred(geometry, direction).map_or(Algorithm::Direct, Algorithm::Winograd)
 }

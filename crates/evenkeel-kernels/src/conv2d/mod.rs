@@ -17,8 +17,8 @@ mod tests;
 pub use choose::{Algorithm, Direction, choose};
 pub use weights::Weights;
 
-use crate::layout;
 use crate::tail::Tail;
+use crate::{depthwise, layout};
 
 /// The sizes of one convolution. Channels-last input `[batch, in_h, in_w, in_c]`, output `[batch, out_h, out_w, out_c]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -129,13 +129,20 @@ fn run(
             Direction::Forward => reference::forward(geometry, weights.values(), from, to, tail),
             Direction::Pullback => reference::pullback(geometry, weights.values(), from, to, tail),
         },
+        Algorithm::Depthwise => match direction {
+            Direction::Forward => depthwise::forward(geometry, weights.depthwise(), from, to, tail),
+            Direction::Pullback => depthwise::pullback(geometry, weights.depthwise(), from, to, tail),
+        },
+        Algorithm::Winograd(tile) => {
+            winograd::run(weights.winograd(tile, direction), geometry, from, to, tail);
+        }
         #[cfg(target_arch = "x86_64")]
         Algorithm::Direct => {
             let proof = crate::cpu::avx2().expect("serves() asked");
             direct::run(proof, (geometry, direction), weights, from, to, tail);
         }
         #[cfg(not(target_arch = "x86_64"))]
-        _ => unreachable!("serves() refused"),
+        Algorithm::Direct => unreachable!("serves() refused"),
     }
 }
 

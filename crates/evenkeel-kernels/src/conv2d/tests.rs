@@ -153,6 +153,30 @@ fn direct_answers_to_the_reference() {
 }
 
 #[test]
+fn the_chosen_algorithm_answers_to_the_reference() {
+    let numbers = &mut Numbers::new(2);
+    for seed in 0..40 {
+        let (groups, in_c, out_c) = [(1, 16, 24), (1, 33, 16), (9, 9, 18), (20, 20, 20)][numbers.below(4)];
+        let dilation = 1 + numbers.below(2);
+        let g = Geometry {
+            batch: 1 + numbers.below(2),
+            in_h: 9 + numbers.below(12),
+            in_w: 9 + numbers.below(20),
+            in_c,
+            out_c,
+            kernel: [3, 3],
+            stride: [1, 1],
+            dilation: [dilation; 2],
+            pads: [numbers.below(3); 4],
+            groups,
+        };
+        for algorithm in [choose(&g, Direction::Forward), choose(&g, Direction::Pullback)] {
+            answers(algorithm, &g, numbers.below(128), 1e-3, seed);
+        }
+    }
+}
+
+#[test]
 fn direct_answers_where_a_sum_is_cut_into_spans() {
     for (in_c, kernel) in [(600, [1, 1]), (257, [2, 2]), (100, [3, 3])] {
         let g = Geometry {

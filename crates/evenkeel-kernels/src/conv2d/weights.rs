@@ -6,6 +6,8 @@
 use std::sync::OnceLock;
 
 use super::Direction;
+use super::winograd::{self, Tile};
+use crate::depthwise;
 
 /// Output channels of one panel: two vectors of eight.
 pub(crate) const PANEL: usize = 16;
@@ -23,8 +25,9 @@ pub struct Weights {
     in_c: usize,
     kernel: [usize; 2],
     groups: usize,
-    forward: OnceLock<Panels>,
-    pullback: OnceLock<Panels>,
+    panels: [OnceLock<Panels>; 2],                  // forward, pullback
+    depthwise: OnceLock<depthwise::Packed>,         // serves both directions
+    winograd: [[OnceLock<winograd::Packed>; 2]; 2], // F2, F4; forward, pullback
 }
 
 impl Weights {
@@ -39,7 +42,16 @@ impl Weights {
         );
         assert!(kernel[0] > 0 && kernel[1] > 0, "an empty kernel");
         assert_eq!(values.len(), out_c * (in_c / groups) * kernel[0] * kernel[1], "number of weights");
-        Weights { values, out_c, in_c, kernel, groups, forward: OnceLock::new(), pullback: OnceLock::new() }
+        Weights {
+            values,
+            out_c,
+            in_c,
+            kernel,
+            groups,
+            panels: Default::default(),
+            depthwise: OnceLock::new(),
+            winograd: Default::default(),
+        }
     }
 
     /// The values as given: `[out_c][in_c / groups][kh][kw]`.
@@ -72,18 +84,25 @@ impl Weights {
     pub(crate) fn panels(&self, direction: Direction) -> &Panels {
         let taps = self.kernel[0] * self.kernel[1];
         let (outs, ins) = (self.out_c / self.groups, self.in_c / self.groups);
-        match direction {
-            Direction::Forward => self.forward.get_or_init(|| {
-                Panels::pack(self.groups, outs, ins, taps, |g, lane, step, tap| {
-                    self.values[((g * outs + lane) * ins + step) * taps + tap]
-                })
+        self.panels[direction as usize].get_or_init(|| match direction {
+            Direction::Forward => Panels::pack(self.groups, outs, ins, taps, |g, lane, step, tap| {
+                self.values[((g * outs + lane) * ins + step) * taps + tap]
             }),
-            Direction::Pullback => self.pullback.get_or_init(|| {
-                Panels::pack(self.groups, ins, outs, taps, |g, lane, step, tap| {
-                    self.values[((g * outs + step) * ins + lane) * taps + tap]
-                })
+            Direction::Pullback => Panels::pack(self.groups, ins, outs, taps, |g, lane, step, tap| {
+                self.values[((g * outs + step) * ins + lane) * taps + tap]
             }),
-        }
+        })
+    }
+
+    /// The form of the depthwise kernel.
+    pub(crate) fn depthwise(&self) -> &depthwise::Packed {
+        self.depthwise.get_or_init(|| depthwise::Packed::new(&self.values, self.out_c, self.kernel))
+    }
+
+    /// The form of the Winograd kernel.
+    pub(crate) fn winograd(&self, tile: Tile, direction: Direction) -> &winograd::Packed {
+        self.winograd[tile as usize][direction as usize]
+            .get_or_init(|| winograd::Packed::new(tile, &self.values, self.out_c, self.in_c, direction))
     }
 }
 

@@ -20,6 +20,7 @@ pub use packed::Packed;
 
 use self::block::Job;
 use self::finish::Finish;
+pub use super::Direction;
 use super::Geometry;
 use crate::layout;
 use crate::tail::Tail;
@@ -46,15 +47,6 @@ impl Tile {
     fn points(self) -> usize {
         (self.side() + 2) * (self.side() + 2)
     }
-}
-
-/// Which way a convolution runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Direction {
-    /// From input to output.
-    Forward,
-    /// From a cotangent of the output to one of the input.
-    Pullback,
 }
 
 /// Whether the convolution can be done this way at all.
