@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::error::{Error, Fault};
-use crate::graph::{Graph, Node, ValueId};
+use crate::graph::{Graph, Node, ValueId, fuse};
 use crate::op::Operator;
 use crate::tensor::Tensor;
 
@@ -56,16 +56,23 @@ pub struct Plan {
 impl Plan {
     /// The plan that runs the nodes as they are, in plain layout.
     pub fn literal(graph: &Graph, wanted: &[ValueId]) -> Plan {
-        Plan::of(graph, needed(graph, &graph.nodes, wanted), wanted, false)
+        Plan::between(graph, needed(graph, &graph.nodes, wanted), &inputs(graph), wanted, false)
     }
 
     /// The plan that runs as few passes as it can: convolutions with what follows them.
     pub fn fused(graph: &Graph, wanted: &[ValueId]) -> Plan {
-        Plan::of(graph, needed(graph, &graph.nodes, wanted), wanted, true)
+        let nodes = fuse(graph, needed(graph, &graph.nodes, wanted), wanted);
+        Plan::between(graph, nodes, &inputs(graph), wanted, true)
     }
 
-    /// The plan that runs `nodes` (those of the graph or what they were fused into), in order.
-    pub(crate) fn of(graph: &Graph, nodes: Vec<Node>, wanted: &[ValueId], free_layout: bool) -> Plan {
+    /// The plan that runs `nodes` (those of the graph or what they were fused into), in order, from these inputs.
+    pub(crate) fn between(
+        graph: &Graph,
+        nodes: Vec<Node>,
+        inputs: &[ValueId],
+        wanted: &[ValueId],
+        free_layout: bool,
+    ) -> Plan {
         let mut places: HashMap<ValueId, usize> = HashMap::new();
         let mut constants = Vec::new();
         let mut place = |id: ValueId| {
@@ -89,7 +96,7 @@ impl Plan {
             })
             .collect();
         let outputs: Vec<usize> = wanted.iter().map(|&id| place(id)).collect();
-        let inputs = graph.inputs.iter().map(|input| places.get(&input.value).copied()).collect();
+        let inputs = inputs.iter().map(|input| places.get(input).copied()).collect();
         let count = places.len();
 
         let mut released = vec![false; count];
@@ -105,6 +112,10 @@ impl Plan {
         }
         Plan { steps, places: count, constants, inputs, outputs, useful, free_layout }
     }
+}
+
+fn inputs(graph: &Graph) -> Vec<ValueId> {
+    graph.inputs.iter().map(|input| input.value).collect()
 }
 
 /// The nodes that `wanted` depends on, in order.

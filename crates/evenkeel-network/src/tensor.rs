@@ -291,6 +291,11 @@ impl Tensor {
         Arc::strong_count(&self.data) > 1
     }
 
+    /// Whether both share the same values.
+    pub fn same_values(&self, other: &Tensor) -> bool {
+        Arc::ptr_eq(&self.data, &other.data)
+    }
+
     /// A copy of its own.
     ///
     /// # Errors

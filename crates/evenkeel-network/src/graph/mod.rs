@@ -8,9 +8,11 @@ use crate::op::Operator;
 use crate::tensor::{DType, Room, Tensor};
 
 mod body;
+mod fuse;
 mod order;
 
 pub use body::Body;
+pub(crate) use fuse::fuse;
 
 /// The index of a value in its graph.
 pub type ValueId = usize;

@@ -15,11 +15,13 @@ use evenkeel_kernels::tail::Mask;
 use crate::error::Fault;
 use crate::tensor::{DType, Element, Layout, Room, Tensor};
 
+pub mod conv;
 mod definition;
 #[cfg(test)]
 pub(crate) mod proof;
 pub mod registry;
 pub mod two_slope;
+pub mod window;
 
 pub use definition::{Attribute, Attributes, Definition};
 
@@ -50,6 +52,11 @@ pub trait Operator: Any + Debug + Send + Sync {
     /// Whether a gradient can pass from its outputs to input `input`. Where it is false the derivative is zero or does not exist.
     fn passes_gradient(&self, _input: usize) -> bool {
         true
+    }
+
+    /// If, with these constant inputs, it scales and shifts each channel of input 0: the scales and the shifts.
+    fn channel_affine(&self, _constants: &[Option<&[f32]>]) -> Option<(Vec<f32>, Vec<f32>)> {
+        None
     }
 
     /// Multiplications and additions for these input shapes; 0 for what is not worth counting.

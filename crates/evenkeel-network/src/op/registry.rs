@@ -25,7 +25,7 @@ pub const fn entry(
 }
 
 /// Every file's entries.
-const TABLE: &[&[Entry]] = &[super::two_slope::ENTRIES];
+const TABLE: &[&[Entry]] = &[super::conv::ENTRIES, super::two_slope::ENTRIES];
 
 /// All entries.
 pub fn entries() -> impl Iterator<Item = &'static Entry> {

@@ -1,0 +1,234 @@
+//! Fusing: a convolution with constant weights takes in the per-channel arithmetic, residual addition and two-slope
+//! activation that follow it, as long as nobody else reads (or asks for) what lies between.
+
+use std::sync::Arc;
+
+use evenkeel_kernels::conv2d::Weights;
+use evenkeel_kernels::tail::Activation;
+
+use super::{Graph, Node, ValueId};
+use crate::op::Operator;
+use crate::op::conv::{Conv, FusedConv};
+use crate::op::two_slope::TwoSlope;
+use crate::plan::Plan;
+use crate::tensor::Tensor;
+
+/// Who reads what, among the nodes of a plan to be.
+struct Uses {
+    /// How often each value is read or asked for.
+    count: Vec<usize>,
+    /// The last node that reads it.
+    reader: Vec<usize>,
+}
+
+/// Replaces chains that start with a convolution by one node each, at the place of the chain's last node.
+pub(crate) fn fuse(graph: &Graph, nodes: Vec<Node>, wanted: &[ValueId]) -> Vec<Node> {
+    let mut uses = Uses { count: vec![0; graph.values.len()], reader: vec![usize::MAX; graph.values.len()] };
+    for (i, node) in nodes.iter().enumerate() {
+        for &id in node.inputs.iter().flatten() {
+            uses.count[id] += 1;
+            uses.reader[id] = i;
+        }
+    }
+    wanted.iter().for_each(|&id| uses.count[id] += 2);
+    let mut taken = vec![false; nodes.len()];
+    let mut fused: Vec<Option<Node>> = vec![None; nodes.len()];
+    for start in 0..nodes.len() {
+        if taken[start] {
+            continue;
+        }
+        let Some(mut chain) = Chain::start(graph, &nodes[start]) else { continue };
+        let mut members = vec![start];
+        let mut end = chain.output;
+        while uses.count[end] == 1 && chain.activation == Activation::None {
+            let next = uses.reader[end];
+            if taken[next] || !chain.absorb(graph, &nodes[next], end) {
+                break;
+            }
+            members.push(next);
+            end = chain.output;
+        }
+        let last = *members.iter().max().unwrap_or(&start);
+        members.iter().for_each(|&i| taken[i] = true);
+        let originals: Vec<Node> = members.iter().map(|&i| nodes[i].clone()).collect();
+        fused[last] = Some(chain.into_node(graph, originals));
+    }
+    let kept =
+        nodes.into_iter().enumerate().map(|(i, node)| if taken[i] { fused[i].take() } else { Some(node) });
+    kept.flatten().collect()
+}
+
+/// A convolution and what it has taken in so far: `activation(scale * (w * x + bias) + shift + residual)` with scale and shift
+/// already in weights and bias.
+struct Chain {
+    conv: Arc<dyn Operator>,
+    input: ValueId,
+    shape: Tensor,
+    weights: Vec<f32>,
+    bias: Vec<f32>,
+    groups: usize,
+    residual: Option<ValueId>,
+    activation: Activation,
+    output: ValueId,
+}
+
+fn as_op<T: Operator>(node: &Node) -> Option<&T> {
+    let any: &dyn std::any::Any = &*node.op;
+    any.downcast_ref()
+}
+
+impl Chain {
+    fn start(graph: &Graph, node: &Node) -> Option<Chain> {
+        let conv: &Conv = as_op(node)?;
+        let constant = |i: usize| node.inputs.get(i).copied().flatten().map(|id| fixed(graph, id));
+        let shape = constant(1)??.clone();
+        let weights = shape.values::<f32>()?.to_vec();
+        if shape.rank() != 4 || shape.is_empty() || !shape.shape()[0].is_multiple_of(conv.groups) {
+            return None;
+        }
+        let out_c = shape.shape()[0];
+        let bias = match constant(2) {
+            None => vec![0.0; out_c],
+            Some(bias) => bias?.values::<f32>().filter(|bias| bias.len() == out_c)?.to_vec(),
+        };
+        let (input, output) = (node.inputs[0]?, node.outputs.first().copied().flatten()?);
+        let (conv, groups) = (node.op.clone(), conv.groups);
+        Some(Chain {
+            conv,
+            input,
+            shape,
+            weights,
+            bias,
+            groups,
+            residual: None,
+            activation: Activation::None,
+            output,
+        })
+    }
+
+    /// Takes in `node`, which reads `from`, if it can.
+    fn absorb(&mut self, graph: &Graph, node: &Node, from: ValueId) -> bool {
+        let Some(output) = node.outputs.first().copied().flatten() else { return false };
+        if node.outputs.iter().skip(1).any(Option::is_some) {
+            return false;
+        }
+        let done = if let Some(TwoSlope(activation)) = as_op(node) {
+            self.activation = *activation;
+            true
+        } else {
+            match &*node.operator {
+                "Add" | "Sub" | "Mul" | "Div" => self.combine(graph, node, from),
+                "Clip" => self.clip(graph, node, from),
+                _ => node.inputs.first() == Some(&Some(from)) && self.affine(graph, node),
+            }
+        };
+        if done {
+            self.output = output;
+        }
+        done
+    }
+
+    /// Scales and shifts each channel as `node` would.
+    fn affine(&mut self, graph: &Graph, node: &Node) -> bool {
+        let constant = |id: &Option<ValueId>| id.and_then(|id| fixed(graph, id)?.values::<f32>());
+        let constants: Vec<Option<&[f32]>> = node.inputs.iter().map(constant).collect();
+        let Some((scales, shifts)) = node.op.channel_affine(&constants) else { return false };
+        if self.residual.is_some() || scales.len() != self.bias.len() || shifts.len() != self.bias.len() {
+            return false;
+        }
+        self.scale(&scales);
+        self.bias.iter_mut().zip(&shifts).for_each(|(bias, shift)| *bias += shift);
+        true
+    }
+
+    fn scale(&mut self, factors: &[f32]) {
+        let per_output = self.weights.len() / factors.len();
+        for (weights, factor) in self.weights.chunks_mut(per_output).zip(factors) {
+            weights.iter_mut().for_each(|w| *w *= factor);
+        }
+        self.bias.iter_mut().zip(factors).for_each(|(bias, factor)| *bias *= factor);
+    }
+
+    /// Arithmetic with one value a channel goes into weights and bias; the addition of another map becomes the residual.
+    fn combine(&mut self, graph: &Graph, node: &Node, from: ValueId) -> bool {
+        let &[Some(left), Some(right)] = &node.inputs[..] else { return false };
+        let other = if left == from { right } else { left };
+        let Some(constant) = fixed(graph, other) else {
+            let addable = node.operator == "Add" && self.residual.is_none() && other != from;
+            if addable {
+                self.residual = Some(other);
+            }
+            return addable;
+        };
+        let Some(values) = per_channel(constant, self.bias.len()) else { return false };
+        if self.residual.is_some() && node.operator != "Add" {
+            return false;
+        }
+        match &*node.operator {
+            "Add" => self.bias.iter_mut().zip(&values).for_each(|(bias, v)| *bias += v),
+            "Mul" => self.scale(&values),
+            "Sub" if left == from => self.bias.iter_mut().zip(&values).for_each(|(bias, v)| *bias -= v),
+            "Div" if left == from && values.iter().all(|&v| v != 0.0) => {
+                let inverse: Vec<f32> = values.iter().map(|v| 1.0 / v).collect();
+                self.scale(&inverse);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn clip(&mut self, graph: &Graph, node: &Node, from: ValueId) -> bool {
+        let bound = |i: usize, default: f32| match node.inputs.get(i).copied().flatten() {
+            None => Some(default),
+            Some(id) => fixed(graph, id)?.values::<f32>().filter(|v| v.len() == 1).map(|v| v[0]),
+        };
+        let (Some(low), Some(high)) = (bound(1, f32::NEG_INFINITY), bound(2, f32::INFINITY)) else {
+            return false;
+        };
+        // Before opset 11 the bounds are attributes, and the operator is then a TwoSlope.
+        let by_inputs = node.inputs.len() > 1 && node.inputs[0] == Some(from) && low <= high;
+        if by_inputs {
+            self.activation = Activation::Clip(low, high);
+        }
+        by_inputs
+    }
+
+    fn into_node(self, graph: &Graph, originals: Vec<Node>) -> Node {
+        let inputs: Vec<ValueId> = [Some(self.input), self.residual].into_iter().flatten().collect();
+        let original = Plan::between(graph, originals.clone(), &inputs, &[self.output], true);
+        let dims = self.shape.shape();
+        let (out_c, in_c, kernel) = (dims[0], dims[1] * self.groups, [dims[2], dims[3]]);
+        let op = FusedConv {
+            conv: self.conv,
+            shape: self.shape.clone(),
+            weights: Arc::new(Weights::new(self.weights, out_c, in_c, kernel, self.groups)),
+            bias: self.bias,
+            activation: self.activation,
+            original: Arc::new(original),
+        };
+        let name = originals[0].name.clone();
+        let operator = originals.iter().map(|node| &*node.operator).collect::<Vec<_>>().join("+");
+        let inputs = inputs.into_iter().map(Some).collect();
+        Node { name, operator, op: Arc::new(op), inputs, outputs: vec![Some(self.output)] }
+    }
+}
+
+/// The tensor of a value that never changes.
+fn fixed(graph: &Graph, id: ValueId) -> Option<&Tensor> {
+    let given = graph.inputs.iter().any(|input| input.value == id);
+    graph.values[id].constant.as_ref().filter(|_| !given)
+}
+
+/// One value for each of `channels` channels, if the constant broadcasts over everything else of a map.
+fn per_channel(constant: &Tensor, channels: usize) -> Option<Vec<f32>> {
+    let values = constant.values::<f32>()?;
+    let (dims, rank) = (constant.shape(), constant.rank());
+    if values.len() == 1 && rank <= 4 {
+        return Some(vec![values[0]; channels]);
+    }
+    let by_channel = (3..=4).contains(&rank)
+        && values.len() == channels
+        && dims[rank - 3] == channels
+        && dims[rank - 2..] == [1, 1];
+    by_channel.then(|| values.to_vec())
+}

@@ -1,0 +1,80 @@
+//! A convolution with constant weights and what follows it in one pass: scale, bias, residual and activation.
+//!
+//! Inputs: the map, and the residual if there is one. Whether the residual has the shape of the result is known only when it
+//! arrives; if it does not, the nodes this was fused from are run instead.
+
+use std::sync::Arc;
+
+use evenkeel_kernels::conv2d::Weights;
+use evenkeel_kernels::tail::Activation;
+
+use super::super::{Answer, Call, Layouts, Operator};
+use super::{Conv, Layer};
+use crate::error::Fault;
+use crate::plan::Plan;
+use crate::run;
+use crate::tensor::Tensor;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct FusedConv {
+    pub(crate) conv: Arc<dyn Operator>,
+    /// The shape of the convolution's weights, as the file has them.
+    pub(crate) shape: Tensor,
+    pub(crate) weights: Arc<Weights>,
+    pub(crate) bias: Vec<f32>,
+    pub(crate) activation: Activation,
+    /// The nodes this was fused from, with the same inputs and output.
+    pub(crate) original: Arc<Plan>,
+}
+
+impl FusedConv {
+    fn conv(&self) -> Result<&Conv, Fault> {
+        let any: &dyn std::any::Any = &*self.conv;
+        any.downcast_ref().ok_or_else(|| Fault::Value("a fused node lost its convolution".into()))
+    }
+
+    fn run_original(&self, call: Call<'_>) -> Result<Answer, Fault> {
+        let body = |error| Fault::Body(Box::new(error));
+        let (outputs, tape) = run::walk(&self.original, call.inputs, call.wants, call.room).map_err(body)?;
+        let Some(tape) = tape else { return Ok(Answer::new(outputs)) };
+        Ok(Answer::new(outputs).with(true, move |back| {
+            let cotangent = back.take(0).map(|c| c.to_plain(back.room())).transpose()?;
+            let gradients = tape.pull(vec![cotangent], back.room()).map_err(body)?;
+            for (i, gradient) in gradients.into_iter().enumerate() {
+                if let Some(gradient) = gradient {
+                    back.give(i, gradient)?;
+                }
+            }
+            Ok(())
+        }))
+    }
+}
+
+impl Operator for FusedConv {
+    fn layouts(&self) -> Layouts {
+        Layouts::Any
+    }
+
+    fn apply(&self, mut call: Call<'_>) -> Result<Answer, Fault> {
+        let geometry = self.conv()?.geometry(call.input(0)?, &self.shape)?;
+        let [n, c, h, w] = [geometry.batch, geometry.out_c, geometry.out_h(), geometry.out_w()];
+        let fits = call.optional(1).is_none_or(|residual| residual.shape() == [n, c, h, w]);
+        if !fits || call.input(0)?.rank() != 4 {
+            return self.run_original(call);
+        }
+        let x = call.take(0)?;
+        let residual = call.inputs.get_mut(1).and_then(Option::take).map(|tensor| (1, tensor));
+        let layer = Layer { geometry, weights: self.weights.clone(), activation: self.activation };
+        layer.forward(x, Some(&self.bias), residual, &call)
+    }
+
+    fn flops(&self, inputs: &[Option<&Tensor>], _: &[Tensor]) -> f64 {
+        match (inputs, self.conv()) {
+            ([Some(x), ..], Ok(conv)) => {
+                conv.geometry(x, &self.shape).map_or(0.0, |geometry| geometry.flops())
+            }
+            _ => 0.0,
+        }
+    }
+}
