@@ -2,6 +2,7 @@
 //! something with respect to the image.
 
 pub mod error;
+pub mod format;
 pub mod graph;
 mod network;
 pub mod op;

@@ -1,11 +1,13 @@
 //! A network as its user sees it: named inputs, named tensors, and gradients with respect to the inputs.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use evenkeel_kernels::buffer::Pool;
 
 use crate::error::{Error, Result};
+use crate::format;
 use crate::graph::{Dim, Graph, Input, ValueId};
 use crate::plan::Plan;
 use crate::run::{self, Tape};
@@ -32,6 +34,23 @@ pub struct Trace {
 }
 
 impl Network {
+    /// The network of an ONNX file, within the default limits.
+    ///
+    /// # Errors
+    /// If the file cannot be read, is damaged, or uses what the engine does not have (all of it is listed).
+    pub fn load(path: impl AsRef<Path>) -> Result<Network> {
+        let limits = Limits::default();
+        Network::from_graph(format::onnx::load(path.as_ref(), limits)?, limits)
+    }
+
+    /// The network of an ONNX file's bytes. Tensors kept in other files are refused.
+    ///
+    /// # Errors
+    /// As for [`Network::load`].
+    pub fn from_bytes(bytes: Vec<u8>, limits: Limits) -> Result<Network> {
+        Network::from_graph(format::onnx::from_bytes(bytes, limits)?, limits)
+    }
+
     /// The network of a graph built in code: sorted, checked and folded.
     ///
     /// # Errors

@@ -364,9 +364,12 @@ impl fmt::Debug for Tensor {
     }
 }
 
-/// The number of elements of a shape, unless it overflows.
+/// The number of elements of a shape, unless it overflows. Zeros do not hide an overflow, so that any product of some of the
+/// dimensions is safe to form.
 pub fn checked_len(shape: &[usize]) -> Option<usize> {
-    shape.iter().try_fold(1usize, |len, &dim| len.checked_mul(dim))
+    let bound = shape.iter().try_fold(1usize, |len, &dim| len.checked_mul(dim.max(1)))?;
+    let countable = bound <= isize::MAX as usize / 8;
+    countable.then(|| if shape.contains(&0) { 0 } else { bound })
 }
 
 /// Bounds on what a network may use, so that a hostile model gets an error instead of the machine.

@@ -88,7 +88,8 @@ pub struct Definition<'a> {
     pub opset: i64,
     /// The attributes.
     pub attributes: &'a Attributes,
-    /// How many inputs the node has, absent ones in the middle included.
+    /// How many inputs the node has, absent ones in the middle included. What its bodies capture comes after them, body by
+    /// body in the order of the attributes' names, and is not counted.
     pub inputs: usize,
     /// How many outputs.
     pub outputs: usize,

@@ -1,0 +1,184 @@
+//! NumPy arrays: `.npy` files, and `.npz` archives of them (zip files with stored or deflated entries).
+//!
+//! Reference values of a network are kept so. Only what NumPy writes is read: no encryption, no archives in parts.
+
+use std::io::Read;
+use std::path::Path;
+
+use evenkeel_kernels::buffer::Flag;
+use half::f16;
+
+use crate::error::{Error, Result};
+use crate::tensor::{Element, Tensor, checked_len};
+
+/// The most bytes that the arrays of one archive may take together.
+const LIMIT: usize = 8 << 30;
+
+fn damaged(problem: impl Into<String>) -> Error {
+    Error::Format { format: "NumPy", problem: problem.into() }
+}
+
+/// The arrays of an archive, by name (without `.npy`), in the archive's order.
+///
+/// # Errors
+/// If the file cannot be read or is damaged, or an array has a type the engine does not have.
+pub fn load(path: &Path) -> Result<Vec<(String, Tensor)>> {
+    let bytes = std::fs::read(path).map_err(|source| Error::Read { path: path.into(), source })?;
+    archive(&bytes)
+}
+
+/// The arrays of an archive's bytes.
+///
+/// # Errors
+/// As for [`load`].
+pub fn archive(bytes: &[u8]) -> Result<Vec<(String, Tensor)>> {
+    let mut room = LIMIT;
+    let mut arrays = Vec::new();
+    for entry in entries(bytes).ok_or_else(|| damaged("its directory cannot be followed"))? {
+        let name = entry.name.strip_suffix(".npy").unwrap_or(&entry.name).to_string();
+        let content =
+            entry.content(&mut room).ok_or_else(|| damaged(format!("array {name:?} cannot be unpacked")))?;
+        arrays.push((name, array(&content)?));
+    }
+    Ok(arrays)
+}
+
+/// A file in the archive.
+struct Entry<'a> {
+    name: String,
+    packed: &'a [u8],
+    deflated: bool,
+    size: usize,
+    checksum: u32,
+}
+
+impl Entry<'_> {
+    /// Its bytes; `None` if they are not what the directory says or pass the room left.
+    fn content(&self, room: &mut usize) -> Option<Vec<u8>> {
+        *room = room.checked_sub(self.size)?;
+        let content = if self.deflated {
+            let mut content = Vec::new();
+            let unpacked = flate2::read::DeflateDecoder::new(self.packed);
+            unpacked.take(self.size as u64 + 1).read_to_end(&mut content).ok()?;
+            content
+        } else {
+            self.packed.to_vec()
+        };
+        let mut checksum = flate2::Crc::new();
+        checksum.update(&content);
+        (content.len() == self.size && checksum.sum() == self.checksum).then_some(content)
+    }
+}
+
+fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<usize> {
+    let bytes = bytes.get(at..at.checked_add(N)?)?;
+    let value = bytes.iter().rev().fold(0u64, |value, &byte| value << 8 | u64::from(byte));
+    usize::try_from(value).ok()
+}
+
+/// The entries that the archive's central directory lists.
+fn entries(bytes: &[u8]) -> Option<Vec<Entry<'_>>> {
+    // The end record is 22 bytes and a comment of at most 65,535.
+    let earliest = bytes.len().saturating_sub(22 + 0xffff);
+    let end =
+        (earliest..=bytes.len().checked_sub(22)?).rev().find(|&i| bytes[i..].starts_with(b"PK\x05\x06"))?;
+    let count = number::<2>(bytes, end + 10)?;
+    let mut at = number::<4>(bytes, end + 16)?;
+    let mut entries = Vec::new();
+    for _ in 0..count {
+        if !bytes.get(at..)?.starts_with(b"PK\x01\x02") {
+            return None;
+        }
+        let (method, checksum) = (number::<2>(bytes, at + 10)?, number::<4>(bytes, at + 16)?);
+        let (packed, size) = (number::<4>(bytes, at + 20)?, number::<4>(bytes, at + 24)?);
+        let (name, extra, comment) =
+            (number::<2>(bytes, at + 28)?, number::<2>(bytes, at + 30)?, number::<2>(bytes, at + 32)?);
+        let local = number::<4>(bytes, at + 42)?;
+        let text = std::str::from_utf8(bytes.get(at + 46..at + 46 + name)?).ok()?;
+        if !bytes.get(local..)?.starts_with(b"PK\x03\x04") || !matches!(method, 0 | 8) {
+            return None;
+        }
+        let start =
+            local.checked_add(30)? + number::<2>(bytes, local + 26)? + number::<2>(bytes, local + 28)?;
+        entries.push(Entry {
+            name: text.into(),
+            packed: bytes.get(start..start.checked_add(packed)?)?,
+            deflated: method == 8,
+            size,
+            checksum: checksum as u32,
+        });
+        at += 46 + name + extra + comment;
+    }
+    Some(entries)
+}
+
+/// The array of a `.npy` file's bytes.
+///
+/// # Errors
+/// If the bytes are damaged or have a type the engine does not have.
+pub fn array(bytes: &[u8]) -> Result<Tensor> {
+    let header = header(bytes).ok_or_else(|| damaged("an array's header cannot be read"))?;
+    let values = header.values;
+    match header.kind {
+        "<f4" => plain(&header, values, f32::from_le_bytes),
+        "<f8" => plain(&header, values, f64::from_le_bytes),
+        "<f2" => plain(&header, values, |b| f16::from_le_bytes(b).to_f32()),
+        "<i4" => plain(&header, values, i32::from_le_bytes),
+        "<i8" => plain(&header, values, i64::from_le_bytes),
+        "<i2" => plain(&header, values, |b| i32::from(i16::from_le_bytes(b))),
+        "<u2" => plain(&header, values, |b| i32::from(u16::from_le_bytes(b))),
+        "<u4" => plain(&header, values, |b| i64::from(u32::from_le_bytes(b))),
+        "|u1" => plain(&header, values, |[b]: [u8; 1]| b),
+        "|i1" => plain(&header, values, i8::from_le_bytes),
+        "|b1" => plain(&header, values, |[b]: [u8; 1]| Flag::from(b != 0)),
+        other => Err(damaged(format!("an array has type {other:?}, which is not supported"))),
+    }
+}
+
+struct Header<'a> {
+    kind: &'a str,
+    fortran: bool,
+    shape: Vec<usize>,
+    values: &'a [u8],
+}
+
+fn header(bytes: &[u8]) -> Option<Header<'_>> {
+    let major = *bytes.strip_prefix(b"\x93NUMPY")?.first()?;
+    let (length, start) =
+        if major == 1 { (number::<2>(bytes, 8)?, 10) } else { (number::<4>(bytes, 8)?, 12) };
+    let end = length.checked_add(start)?;
+    let text = std::str::from_utf8(bytes.get(start..end)?).ok()?;
+    let after = |key: &str| text.split_once(&format!("'{key}':")).map(|(_, rest)| rest.trim_start());
+    let kind = after("descr")?.strip_prefix('\'')?.split('\'').next()?;
+    let fortran = after("fortran_order")?.starts_with("True");
+    let dims = after("shape")?.strip_prefix('(')?.split_once(')')?.0;
+    let parts = dims.split(',').map(str::trim).filter(|part| !part.is_empty());
+    let shape = parts.map(|part| part.parse().ok()).collect::<Option<Vec<usize>>>()?;
+    Some(Header { kind, fortran, shape, values: &bytes[end..] })
+}
+
+fn plain<T: Element, const N: usize>(
+    header: &Header<'_>,
+    bytes: &[u8],
+    decode: impl Fn([u8; N]) -> T,
+) -> Result<Tensor> {
+    let shape = &header.shape;
+    let len = checked_len(shape).filter(|&len| len.checked_mul(N) == Some(bytes.len()));
+    let Some(len) = len else {
+        return Err(damaged(format!("an array of shape {shape:?} has {} bytes", bytes.len())));
+    };
+    let values = bytes.as_chunks::<N>().0;
+    if !header.fortran {
+        return Ok(Tensor::new(shape, values.iter().map(|&bytes| decode(bytes)).collect::<Vec<T>>()));
+    }
+    // Fortran's order runs fastest along the first axis: element (i, j, ..) is at i + d0 * (j + d1 * ..).
+    let at = |mut row_major: usize| {
+        let mut digits: Vec<usize> = Vec::with_capacity(shape.len());
+        for &dim in shape.iter().rev() {
+            digits.push(row_major % dim);
+            row_major /= dim;
+        }
+        digits.iter().zip(shape.iter().rev()).fold(0, |flat, (&digit, &dim)| flat * dim + digit)
+    };
+    Ok(Tensor::new(shape, (0..len).map(|i| decode(values[at(i)])).collect::<Vec<T>>()))
+}

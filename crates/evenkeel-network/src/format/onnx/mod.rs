@@ -1,0 +1,70 @@
+//! ONNX files: decoded, checked, and turned into a [`Graph`] with operators from the [registry](crate::op::registry).
+//!
+//! Functions that the file defines are inlined, Constant nodes become constants, subgraphs become
+//! [bodies](crate::graph::Body). A node with subgraphs reads, after its own inputs, what each subgraph captures, the subgraphs
+//! in the order of their attributes' names. What cannot be run exactly is listed all at once.
+
+use std::path::Path;
+
+use bytes::Bytes;
+use prost::Message;
+
+use crate::error::{Error, Result};
+use crate::graph::Graph;
+use crate::tensor::{Limits, Tensor};
+
+mod attribute;
+mod external;
+mod import;
+pub mod message;
+mod values;
+
+pub use values::{dtype, type_name};
+
+/// The oldest version of ONNX's own operators that is understood. The standard's tests still use it; its successor differs only in
+/// broadcasting by attribute, which is refused.
+pub const OLDEST_OPSET: i64 = 6;
+/// The newest.
+pub const NEWEST_OPSET: i64 = 28;
+
+fn damaged(problem: impl Into<String>) -> Error {
+    Error::Format { format: "ONNX", problem: problem.into() }
+}
+
+/// The graph of a file. External data is looked for in the file's folder.
+///
+/// # Errors
+/// If the file cannot be read, is damaged, or uses what the engine does not have.
+pub fn load(path: &Path, limits: Limits) -> Result<Graph> {
+    let unreadable = |source| Error::Read { path: path.into(), source };
+    let bytes = std::fs::read(path).map_err(unreadable)?;
+    let folder = external::Folder::of(path).map_err(unreadable)?;
+    import::graph(&decode(bytes)?, Some(folder), limits)
+}
+
+/// The graph of a file's bytes. External data is refused.
+///
+/// # Errors
+/// As for [`load`].
+pub fn from_bytes(bytes: Vec<u8>, limits: Limits) -> Result<Graph> {
+    import::graph(&decode(bytes)?, None, limits)
+}
+
+fn decode(bytes: Vec<u8>) -> Result<message::Model> {
+    message::Model::decode(Bytes::from(bytes)).map_err(|error| damaged(error.to_string()))
+}
+
+/// A tensor stored on its own, as the standard's tests keep theirs, with its name and ONNX element type.
+///
+/// # Errors
+/// If the bytes are not such a tensor, or it has a type the engine does not hold.
+pub fn tensor(bytes: Vec<u8>) -> Result<(String, i32, Tensor)> {
+    let message =
+        message::TensorMessage::decode(Bytes::from(bytes)).map_err(|error| damaged(error.to_string()))?;
+    match values::tensor(&message, None) {
+        Ok(tensor) => Ok((message.name, message.data_type, tensor)),
+        Err(values::Refusal::Unsupported(problem) | values::Refusal::Damaged(problem)) => {
+            Err(damaged(format!("tensor {:?} {problem}", message.name)))
+        }
+    }
+}
