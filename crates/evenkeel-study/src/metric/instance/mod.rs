@@ -1,0 +1,170 @@
+//! COCO average precision and recall for masks and boxes, the twelve numbers, as the official tool computes them.
+//!
+//! Per image and category, detections (best 100 by score) are matched to truths at ten overlaps (`matching`); what is
+//! kept is a record per detection: score and, per area range, two bits per overlap. From the records come
+//! precision-recall curves and the twelve numbers (`curve`). Masks are dropped as soon as an image is in.
+//! Invariant: records are sorted by (score, image, rank) before use, so feeding order and splitting change nothing, as
+//! long as each image is fed whole and once.
+
+mod curve;
+mod files;
+mod matching;
+
+pub use curve::{InstanceFigures, NAMES};
+pub use files::{FileComparison, Regions};
+
+use super::bootstrap::{Bootstrap, Interval};
+use crate::mask::{BoxXywh, Rle, box_overlap};
+use crate::{Error, Result};
+use std::collections::BTreeMap;
+
+/// Overlap thresholds 0.50, 0.55 … 0.95.
+pub(crate) const THRESHOLDS: usize = 10;
+/// Area ranges in pixels: all, small, medium, large; both ends belong to a range.
+pub(crate) const AREAS: [(f64, f64); 4] = [(0.0, 1e10), (0.0, 1024.0), (1024.0, 9216.0), (9216.0, 1e10)];
+/// Detections per image and category that are looked at.
+pub(crate) const MOST_DETECTIONS: usize = 100;
+
+/// Where an object is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Region {
+    /// A box.
+    Box(BoxXywh),
+    /// A mask.
+    Mask(Rle),
+}
+
+impl Region {
+    /// Overlap of this detection with a truth; regions of different kinds do not overlap.
+    fn overlap(&self, truth: &Self, crowd: bool) -> f64 {
+        match (self, truth) {
+            (Self::Box(d), Self::Box(t)) => box_overlap(d, t, crowd),
+            (Self::Mask(d), Self::Mask(t)) => d.overlap(t, crowd),
+            _ => 0.0,
+        }
+    }
+}
+
+/// A true object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrueInstance {
+    /// Its category.
+    pub category: i64,
+    /// A region of many objects: matching it is neither right nor wrong.
+    pub crowd: bool,
+    /// Its area as the data set states it; decides the area range.
+    pub area: f64,
+    /// Where it is.
+    pub region: Region,
+    /// False for an annotation with id 0, which the official tool matches but never counts as found.
+    pub countable: bool,
+}
+
+/// A detected object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DetectedInstance {
+    /// Its category.
+    pub category: i64,
+    /// Confidence.
+    pub score: f64,
+    /// Its area; decides the area range.
+    pub area: f64,
+    /// Where it is.
+    pub region: Region,
+}
+
+/// What remains of a detection: for each area range, one bit per overlap threshold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Record {
+    pub(crate) score: f64,
+    pub(crate) image: i64,
+    pub(crate) rank: u8,
+    pub(crate) matched: [u16; AREAS.len()],
+    pub(crate) ignored: [u16; AREAS.len()],
+}
+
+/// What remains of a category in an image: truths to be found, per area range.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) image: i64,
+    pub(crate) truths: [u32; AREAS.len()],
+}
+
+/// The records of one category.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CategoryRecords {
+    pub(crate) records: Vec<Record>,
+    pub(crate) wanted: Vec<Wanted>,
+}
+
+/// The running score of an instance segmentation or detection study.
+#[derive(Clone, Debug, Default)]
+pub struct InstanceScore {
+    categories: BTreeMap<i64, CategoryRecords>,
+}
+
+impl InstanceScore {
+    /// An empty score.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes in one image, whole. A detection whose score is not a number is refused.
+    pub fn push(
+        &mut self,
+        image: i64,
+        truths: &[TrueInstance],
+        detections: &[DetectedInstance],
+    ) -> Result<()> {
+        if detections.iter().any(|d| d.score.is_nan()) {
+            return Err(Error::Request(format!("image {image} has a detection whose score is not a number")));
+        }
+        let mut categories: Vec<i64> =
+            truths.iter().map(|t| t.category).chain(detections.iter().map(|d| d.category)).collect();
+        categories.sort_unstable();
+        categories.dedup();
+        for category in categories {
+            let truths: Vec<&TrueInstance> = truths.iter().filter(|t| t.category == category).collect();
+            let mut found: Vec<&DetectedInstance> =
+                detections.iter().filter(|d| d.category == category).collect();
+            found.sort_by(|a, b| b.score.total_cmp(&a.score));
+            found.truncate(MOST_DETECTIONS);
+            let entry = self.categories.entry(category).or_default();
+            matching::match_image(image, &truths, &found, entry);
+        }
+        Ok(())
+    }
+
+    /// Takes in another part of the same study, of other images.
+    pub fn merge(&mut self, other: Self) {
+        for (category, theirs) in other.categories {
+            let mine = self.categories.entry(category).or_default();
+            mine.records.extend(theirs.records);
+            mine.wanted.extend(theirs.wanted);
+        }
+    }
+
+    /// The twelve numbers.
+    pub fn figures(&self) -> InstanceFigures {
+        curve::figures(&self.sorted(), |_| 1)
+    }
+
+    /// The bootstrap intervals of the twelve numbers, images resampled.
+    pub fn intervals(&self, plan: Bootstrap, confidence: f64) -> [Option<Interval>; 12] {
+        let sorted = self.sorted();
+        let replicates: Vec<InstanceFigures> = (0..plan.replicates)
+            .map(|b| curve::figures(&sorted, |image| plan.weight(image as u64, b)))
+            .collect();
+        std::array::from_fn(|k| Bootstrap::interval(replicates.iter().map(|f| f.0[k]), confidence))
+    }
+
+    fn sorted(&self) -> Vec<CategoryRecords> {
+        let mut sorted: Vec<CategoryRecords> = self.categories.values().cloned().collect();
+        for category in &mut sorted {
+            category.records.sort_unstable_by(|a, b| {
+                b.score.total_cmp(&a.score).then((a.image, a.rank).cmp(&(b.image, b.rank)))
+            });
+        }
+        sorted
+    }
+}

@@ -1,0 +1,21 @@
+//! Metrics: what a study measures, from per-image tallies to figures with confidence intervals.
+//!
+//! All of them stream (an image goes in and is forgotten), merge (two halves give the whole, bit for bit) and do not
+//! depend on order, because counts are integers, sums are exact, and what needs ranks is sorted before it is read.
+
+mod accuracy;
+mod bootstrap;
+mod corruption_error;
+mod exact_sum;
+pub mod instance;
+mod mean;
+mod ranking;
+mod segmentation;
+
+pub use accuracy::Accuracy;
+pub use bootstrap::{Bootstrap, Interval, Resampled, Tally, key_of};
+pub use corruption_error::{ALEXNET, CorruptionError, SEVERITIES};
+pub use exact_sum::ExactSum;
+pub use mean::Mean;
+pub use ranking::{FPR95_CONVENTION, Ranking, RankingFigures};
+pub use segmentation::{ClassOverlap, IGNORE, SegmentationScore};

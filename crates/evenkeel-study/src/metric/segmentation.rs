@@ -1,0 +1,150 @@
+//! Scores of label maps: one confusion matrix over the whole data set, and from it mIoU, per-class IoU, pixel accuracy.
+//!
+//! IoU_c = n_cc / (truth_c + predicted_c - n_cc); mIoU = mean over the classes present in truth or prediction. Pixels
+//! whose true label is `ignore` count nowhere. A prediction outside the classes is wrong: it adds to the truth's count
+//! and to no class. Scored against an attack's target instead of the truth, the same figures are "mIoU to the target".
+//! Invariant: counts are integers, so order and splitting change nothing.
+
+use super::bootstrap::{Bootstrap, Interval, Resampled, Tally};
+use crate::{Error, Result};
+
+/// The label of pixels that are left out, unless a data set says otherwise.
+pub const IGNORE: u8 = 255;
+
+/// Per class: pixels right, pixels true, pixels predicted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClassOverlap {
+    right: Vec<u64>,
+    truth: Vec<u64>,
+    predicted: Vec<u64>,
+}
+
+impl ClassOverlap {
+    fn empty(classes: usize) -> Self {
+        Self { right: vec![0; classes], truth: vec![0; classes], predicted: vec![0; classes] }
+    }
+
+    /// IoU of each class; `None` where it is absent from truth and prediction.
+    pub fn iou(&self) -> Vec<Option<f64>> {
+        (0..self.right.len())
+            .map(|c| {
+                let union = self.truth[c] + self.predicted[c] - self.right[c];
+                (union > 0).then(|| self.right[c] as f64 / union as f64)
+            })
+            .collect()
+    }
+
+    /// Mean IoU over the classes that are present.
+    pub fn mean_iou(&self) -> Option<f64> {
+        let present: Vec<f64> = self.iou().into_iter().flatten().collect();
+        (!present.is_empty()).then(|| present.iter().sum::<f64>() / present.len() as f64)
+    }
+
+    /// Share of labelled pixels that are right.
+    pub fn pixel_accuracy(&self) -> Option<f64> {
+        let pixels: u64 = self.truth.iter().sum();
+        (pixels > 0).then(|| self.right.iter().sum::<u64>() as f64 / pixels as f64)
+    }
+}
+
+impl Tally for ClassOverlap {
+    fn add(&mut self, image: &Self, times: u64) {
+        let pairs = [
+            (&mut self.right, &image.right),
+            (&mut self.truth, &image.truth),
+            (&mut self.predicted, &image.predicted),
+        ];
+        for (mine, theirs) in pairs {
+            mine.iter_mut().zip(theirs).for_each(|(m, t)| *m += t * times);
+        }
+    }
+}
+
+/// The running score of a semantic segmentation study.
+#[derive(Clone, Debug)]
+pub struct SegmentationScore {
+    classes: usize,
+    ignore: u8,
+    /// `[truth][predicted]`, the last column for predictions outside the classes.
+    confusion: Vec<u64>,
+    overlap: Resampled<ClassOverlap>,
+}
+
+impl SegmentationScore {
+    /// An empty score over `classes` classes (at most 255).
+    pub fn new(classes: usize, ignore: u8, plan: Bootstrap) -> Self {
+        let overlap = Resampled::new(ClassOverlap::empty(classes), plan);
+        Self { classes, ignore, confusion: vec![0; classes * (classes + 1)], overlap }
+    }
+
+    /// Takes in one image. Refuses maps of different sizes and true labels that are neither a class nor ignored.
+    pub fn push(&mut self, key: u64, truth: &[u8], predicted: &[u8]) -> Result<()> {
+        if truth.len() != predicted.len() {
+            return Err(Error::Request(format!(
+                "{} labels against {} predictions",
+                truth.len(),
+                predicted.len()
+            )));
+        }
+        let columns = self.classes + 1;
+        let mut image = vec![0u64; self.confusion.len()];
+        for (&t, &p) in truth.iter().zip(predicted) {
+            if t == self.ignore {
+                continue;
+            }
+            if usize::from(t) >= self.classes {
+                return Err(Error::Request(format!("label {t} is outside the {} classes", self.classes)));
+            }
+            image[usize::from(t) * columns + usize::from(p).min(self.classes)] += 1;
+        }
+        let mut overlap = ClassOverlap::empty(self.classes);
+        for (t, row) in image.chunks_exact(columns).enumerate() {
+            overlap.right[t] = row[t];
+            overlap.truth[t] = row.iter().sum();
+            overlap.predicted.iter_mut().zip(row).for_each(|(total, n)| *total += n);
+        }
+        self.confusion.iter_mut().zip(&image).for_each(|(total, n)| *total += n);
+        self.overlap.push(key, &overlap);
+        Ok(())
+    }
+
+    /// Takes in another part of the same study.
+    pub fn merge(&mut self, other: &Self) {
+        assert_eq!(
+            (self.classes, self.ignore),
+            (other.classes, other.ignore),
+            "parts of one study share their classes"
+        );
+        self.confusion.iter_mut().zip(&other.confusion).for_each(|(mine, theirs)| *mine += theirs);
+        self.overlap.merge(&other.overlap);
+    }
+
+    /// The figures over all images.
+    pub fn figures(&self) -> &ClassOverlap {
+        self.overlap.whole()
+    }
+
+    /// The bootstrap interval of a figure.
+    pub fn interval(
+        &self,
+        confidence: f64,
+        figure: impl Fn(&ClassOverlap) -> Option<f64>,
+    ) -> Option<Interval> {
+        self.overlap.interval(confidence, figure)
+    }
+
+    /// Pixels of true class `truth` predicted as `predicted`; `predicted == classes` asks for those outside.
+    pub fn confusion(&self, truth: usize, predicted: usize) -> u64 {
+        self.confusion[truth * (self.classes + 1) + predicted]
+    }
+
+    /// Labelled pixels whose prediction was no class.
+    pub fn outside(&self) -> u64 {
+        (0..self.classes).map(|t| self.confusion(t, self.classes)).sum()
+    }
+
+    /// Images counted.
+    pub fn images(&self) -> u64 {
+        self.overlap.images()
+    }
+}
