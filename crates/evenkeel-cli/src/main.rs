@@ -1,3 +1,34 @@
 //! The command line of evenkeel.
+//!
+//! Exit codes: 0 done, 2 for anything the caller can put right (arguments, files), with a sentence that says what.
 
-fn main() {}
+mod score;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Robust perception at test time
+#[derive(Debug, Parser)]
+#[command(name = "evenkeel", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Score(score::ScoreArgs),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Score(args) => score::run(args),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}

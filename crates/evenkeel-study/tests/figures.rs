@@ -33,8 +33,8 @@ struct RankingBootstrap {
 #[derive(Deserialize)]
 struct SegmentationCase {
     classes: usize,
-    truth: Vec<Vec<u8>>,
-    guess: Vec<Vec<u8>>,
+    truth: Vec<Vec<u16>>,
+    guess: Vec<Vec<u16>>,
     matrix: Vec<u64>,
     miou: f64,
     accuracy: f64,

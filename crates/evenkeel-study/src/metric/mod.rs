@@ -11,6 +11,7 @@ pub mod instance;
 mod mean;
 mod ranking;
 mod segmentation;
+mod segmentation_files;
 
 pub use accuracy::Accuracy;
 pub use bootstrap::{Bootstrap, Interval, Resampled, Tally, key_of};
@@ -19,3 +20,4 @@ pub use exact_sum::ExactSum;
 pub use mean::Mean;
 pub use ranking::{FPR95_CONVENTION, Ranking, RankingFigures};
 pub use segmentation::{ClassOverlap, IGNORE, SegmentationScore};
+pub use segmentation_files::FolderComparison;

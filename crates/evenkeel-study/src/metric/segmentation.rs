@@ -9,7 +9,7 @@ use super::bootstrap::{Bootstrap, Interval, Resampled, Tally};
 use crate::{Error, Result};
 
 /// The label of pixels that are left out, unless a data set says otherwise.
-pub const IGNORE: u8 = 255;
+pub const IGNORE: u16 = 255;
 
 /// Per class: pixels right, pixels true, pixels predicted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,21 +64,21 @@ impl Tally for ClassOverlap {
 #[derive(Clone, Debug)]
 pub struct SegmentationScore {
     classes: usize,
-    ignore: u8,
+    ignore: u16,
     /// `[truth][predicted]`, the last column for predictions outside the classes.
     confusion: Vec<u64>,
     overlap: Resampled<ClassOverlap>,
 }
 
 impl SegmentationScore {
-    /// An empty score over `classes` classes (at most 255).
-    pub fn new(classes: usize, ignore: u8, plan: Bootstrap) -> Self {
+    /// An empty score over `classes` classes.
+    pub fn new(classes: usize, ignore: u16, plan: Bootstrap) -> Self {
         let overlap = Resampled::new(ClassOverlap::empty(classes), plan);
         Self { classes, ignore, confusion: vec![0; classes * (classes + 1)], overlap }
     }
 
     /// Takes in one image. Refuses maps of different sizes and true labels that are neither a class nor ignored.
-    pub fn push(&mut self, key: u64, truth: &[u8], predicted: &[u8]) -> Result<()> {
+    pub fn push(&mut self, key: u64, truth: &[u16], predicted: &[u16]) -> Result<()> {
         if truth.len() != predicted.len() {
             return Err(Error::Request(format!(
                 "{} labels against {} predictions",
