@@ -2,7 +2,9 @@
 //!
 //! Exit codes: 0 done, 2 for anything the caller can put right (arguments, files), with a sentence that says what.
 
+mod model;
 mod score;
+mod units;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -17,11 +19,13 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Model(model::ModelArgs),
     Score(score::ScoreArgs),
 }
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
+        Command::Model(args) => model::run(args),
         Command::Score(args) => score::run(args),
     };
     match outcome {

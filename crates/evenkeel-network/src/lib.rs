@@ -7,6 +7,7 @@ pub mod graph;
 mod network;
 pub mod op;
 pub mod plan;
+pub mod profile;
 pub mod run;
 pub mod tensor;
 

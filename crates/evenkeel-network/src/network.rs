@@ -17,7 +17,7 @@ use crate::tensor::{Limits, Room, Tensor};
 #[derive(Clone, Debug)]
 pub struct Network {
     graph: Arc<Graph>,
-    plans: Arc<Mutex<HashMap<Vec<ValueId>, Arc<Plan>>>>,
+    pub(crate) plans: Arc<Mutex<HashMap<Vec<ValueId>, Arc<Plan>>>>,
     pool: Pool,
     limits: Limits,
     literal: bool,
@@ -70,6 +70,11 @@ impl Network {
     /// The graph.
     pub fn graph(&self) -> &Graph {
         &self.graph
+    }
+
+    /// The bounds on its calls.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     /// The memory its calls share.

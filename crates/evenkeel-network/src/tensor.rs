@@ -286,6 +286,11 @@ impl Tensor {
         })
     }
 
+    /// Bytes of storage, padding lanes included.
+    pub fn stored_bytes(&self) -> usize {
+        for_type!(&*self.data, values => size_of_val(&**values))
+    }
+
     /// Whether someone else holds the same values.
     pub fn is_shared(&self) -> bool {
         Arc::strong_count(&self.data) > 1

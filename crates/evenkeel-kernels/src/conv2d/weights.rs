@@ -79,6 +79,14 @@ impl Weights {
         self.groups
     }
 
+    /// Bytes of this copy of the weights and of the forms packed so far.
+    pub fn packed_bytes(&self) -> usize {
+        let panels = self.panels.iter().filter_map(OnceLock::get).map(|p| size_of_val(&*p.lines));
+        let winograd = self.winograd.iter().flatten().filter_map(OnceLock::get).map(winograd::Packed::bytes);
+        let depthwise = self.depthwise.get().map_or(0, |_| size_of_val(&*self.values));
+        size_of_val(&*self.values) + panels.sum::<usize>() + winograd.sum::<usize>() + depthwise
+    }
+
     /// The panels of the direct kernel. Forwards a panel's lanes are output channels and its steps input channels; in the
     /// pullback the other way round.
     pub(crate) fn panels(&self, direction: Direction) -> &Panels {

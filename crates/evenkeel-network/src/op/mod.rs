@@ -59,6 +59,16 @@ pub trait Operator: Any + Debug + Send + Sync {
         None
     }
 
+    /// The operator that computes in f64 what this one computes in f32, where its inputs alone do not decide that.
+    fn widened(&self) -> Option<Box<dyn Operator>> {
+        None
+    }
+
+    /// Bytes of constants it has packed for its kernels.
+    fn packed_bytes(&self) -> usize {
+        0
+    }
+
     /// Multiplications and additions for these input shapes; 0 for what is not worth counting.
     fn flops(&self, _inputs: &[Option<&Tensor>], _outputs: &[Tensor]) -> f64 {
         0.0

@@ -69,6 +69,11 @@ impl Operator for FusedConv {
         layer.forward(x, Some(&self.bias), residual, &call)
     }
 
+    fn packed_bytes(&self) -> usize {
+        self.weights.packed_bytes()
+            + self.original.steps.iter().map(|step| step.op.packed_bytes()).sum::<usize>()
+    }
+
     fn flops(&self, inputs: &[Option<&Tensor>], _: &[Tensor]) -> f64 {
         match (inputs, self.conv()) {
             ([Some(x), ..], Ok(conv)) => {

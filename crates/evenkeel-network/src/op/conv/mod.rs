@@ -52,6 +52,11 @@ fn groups(definition: &Definition<'_>) -> Result<usize, Fault> {
 struct Packed(Mutex<Option<(Tensor, Arc<Weights>)>>);
 
 impl Packed {
+    fn bytes(&self) -> usize {
+        let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.as_ref().map_or(0, |(_, packed)| packed.packed_bytes())
+    }
+
     fn of(&self, weights: &Tensor, make: impl FnOnce() -> Weights) -> Arc<Weights> {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &*seen {
@@ -143,6 +148,10 @@ impl Operator for Conv {
         });
         let layer = Layer { geometry, weights: packed, activation: Activation::None };
         layer.forward(x, bias.as_deref(), None, &call)
+    }
+
+    fn packed_bytes(&self) -> usize {
+        self.packed.bytes()
     }
 
     fn flops(&self, inputs: &[Option<&Tensor>], _: &[Tensor]) -> f64 {

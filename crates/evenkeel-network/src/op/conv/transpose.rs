@@ -139,6 +139,10 @@ impl Operator for ConvTranspose {
         input == 0
     }
 
+    fn packed_bytes(&self) -> usize {
+        self.packed.bytes()
+    }
+
     fn flops(&self, inputs: &[Option<&Tensor>], _: &[Tensor]) -> f64 {
         match inputs {
             [Some(x), Some(w), ..] => self.geometry(x, w).map_or(0.0, |geometry| geometry.flops()),

@@ -1,0 +1,195 @@
+//! `evenkeel model bench`: milliseconds, GFLOP/s, share of the machine's peak, memory.
+
+use std::io::{BufRead, Write};
+use std::time::Instant;
+
+use anyhow::{Result, bail};
+use evenkeel_kernels::peak::fma_peak;
+use evenkeel_network::{Network, Tensor};
+use serde_json::json;
+
+use super::subject::{Subject, borrowed};
+use crate::units::{bytes, count};
+
+/// Milliseconds, GFLOP/s, share of this machine's measured FMA peak, peak memory
+#[derive(Debug, clap::Args)]
+pub(crate) struct BenchArgs {
+    #[command(flatten)]
+    subject: Subject,
+    /// Threads; all cores if not given
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    /// Timed runs of each kind
+    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Milliseconds of every step of the forward pass
+    #[arg(long)]
+    steps: bool,
+    /// For machines
+    #[arg(long)]
+    json: bool,
+    /// Run once for each line `forward` or `gradient` on standard input and answer with the milliseconds
+    #[arg(long, hide = true)]
+    respond: bool,
+}
+
+/// A network with inputs to run it on.
+struct Runner {
+    network: Network,
+    inputs: Vec<(String, Tensor)>,
+    outputs: Vec<String>,
+}
+
+impl Runner {
+    fn forward(&self) -> Result<f64> {
+        let outputs: Vec<&str> = self.outputs.iter().map(|name| &**name).collect();
+        let start = Instant::now();
+        self.network.run(&borrowed(&self.inputs), &outputs)?;
+        Ok(start.elapsed().as_secs_f64() * 1e3)
+    }
+
+    /// Forward and the gradient of half the outputs' squared norm: the cotangent is the output itself.
+    fn gradient(&self) -> Result<f64> {
+        let outputs: Vec<&str> = self.outputs.iter().map(|name| &**name).collect();
+        let start = Instant::now();
+        let trace = self.network.trace(&borrowed(&self.inputs), &outputs)?;
+        let floats = outputs.iter().zip(trace.tensors()).filter(|(_, tensor)| tensor.dtype().is_float());
+        let cotangents: Vec<(&str, Tensor)> = floats.map(|(name, tensor)| (*name, tensor.clone())).collect();
+        trace.pullback(&cotangents)?;
+        Ok(start.elapsed().as_secs_f64() * 1e3)
+    }
+}
+
+/// What was measured of one kind of run.
+struct Measured {
+    milliseconds: f64,
+    pool_bytes: usize,
+    resident_growth: Option<usize>,
+}
+
+fn measure(
+    rounds: u32,
+    network: &Network,
+    resident: Option<usize>,
+    run: &dyn Fn() -> Result<f64>,
+) -> Result<Measured> {
+    network.pool().reset_peak();
+    let packed = network.packed_bytes();
+    run()?;
+    let mut times = (0..rounds).map(|_| run()).collect::<Result<Vec<f64>>>()?;
+    times.sort_by(f64::total_cmp);
+    let packed = network.packed_bytes() - packed;
+    let resident_growth =
+        resident.zip(peak_resident()).map(|(before, now)| now.saturating_sub(before + packed));
+    Ok(Measured {
+        milliseconds: times[times.len() / 2],
+        pool_bytes: network.pool().peak_bytes(),
+        resident_growth,
+    })
+}
+
+fn status_field(field: &str) -> Option<usize> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with(field))?;
+    Some(line.split_whitespace().nth(1)?.parse::<usize>().ok()? * 1024)
+}
+
+/// The most memory this process has held, where the system tells.
+fn peak_resident() -> Option<usize> {
+    status_field("VmHWM:")
+}
+
+pub(crate) fn run(args: BenchArgs) -> Result<()> {
+    let threads =
+        args.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()), usize::from);
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
+    let network = args.subject.load()?;
+    let inputs = args.subject.inputs(&network)?;
+    let outputs = network.outputs().map(str::to_string).collect();
+    let runner = Runner { network, inputs, outputs };
+    if args.respond {
+        return respond(&runner);
+    }
+    let resident = status_field("VmRSS:");
+    let gradient = measure(args.rounds, &runner.network, resident, &|| runner.gradient())?;
+    let forward = measure(args.rounds, &runner.network, None, &|| runner.forward())?;
+    let outputs: Vec<&str> = runner.outputs.iter().map(|name| &**name).collect();
+    let flops = runner.network.flops(&borrowed(&runner.inputs), &outputs)?;
+    let peak = fma_peak(threads);
+    if args.json {
+        let kind = |m: &Measured, work: f64| {
+            json!({
+                "milliseconds": m.milliseconds,
+                "gflops_per_second": work / m.milliseconds / 1e6,
+                "pool_bytes": m.pool_bytes,
+                "resident_growth_bytes": m.resident_growth,
+            })
+        };
+        let value = json!({
+            "model": args.subject.name(), "threads": threads, "kernels": evenkeel_kernels::cpu::name(), "flops": flops,
+            "fma_peak_gflops_per_second": peak, "forward": kind(&forward, flops), "gradient": kind(&gradient, 2.0 * flops),
+        });
+        println!("{}", serde_json::to_string_pretty(&value)?);
+        return Ok(());
+    }
+    let shapes: Vec<String> =
+        runner.inputs.iter().map(|(_, tensor)| format!("{:?}", tensor.shape())).collect();
+    println!(
+        "{} at {}, {threads} threads, {} kernels",
+        args.subject.name(),
+        shapes.join(", "),
+        evenkeel_kernels::cpu::name()
+    );
+    println!("  {}FLOP forward; this machine's measured FMA peak is {peak:.0} GFLOP/s", count(flops));
+    let line = |title: &str, m: &Measured, work: f64| {
+        let rate = work / m.milliseconds / 1e6;
+        let share = 100.0 * rate / peak;
+        println!(
+            "  {title:18} {:9.2} ms  {rate:7.1} GFLOP/s ({share:.0} % of peak)  {} at the peak",
+            m.milliseconds,
+            bytes(m.pool_bytes)
+        );
+    };
+    line("forward", &forward, flops);
+    line("forward + gradient", &gradient, 2.0 * flops);
+    if let Some(growth) = gradient.resident_growth {
+        println!("  resident memory grew by {} beyond the weights", bytes(growth));
+    }
+    println!(
+        "  (a 3x3 convolution done by Winograd's method needs fewer operations than are counted, so its share can pass 100 %)"
+    );
+    if args.steps {
+        steps(&runner, &outputs)?;
+    }
+    Ok(())
+}
+
+fn steps(runner: &Runner, outputs: &[&str]) -> Result<()> {
+    let mut rows = runner.network.time_steps(&borrowed(&runner.inputs), outputs)?;
+    rows.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    println!("  slowest steps of one forward pass");
+    for row in rows.iter().take(40) {
+        let rate = row.flops / row.seconds / 1e9;
+        println!(
+            "    {:8.3} ms {rate:7.1} GFLOP/s  {:30} {} {:?}",
+            row.seconds * 1e3,
+            row.operator,
+            row.name,
+            row.shape
+        );
+    }
+    Ok(())
+}
+
+fn respond(runner: &Runner) -> Result<()> {
+    for line in std::io::stdin().lock().lines() {
+        let milliseconds = match line?.trim() {
+            "forward" => runner.forward()?,
+            "gradient" => runner.gradient()?,
+            other => bail!("expected forward or gradient, got {other:?}"),
+        };
+        println!("{milliseconds}");
+        std::io::stdout().flush()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,30 @@
+//! `evenkeel model`: look into a network, check it against stored answers, measure it.
+
+mod bench;
+mod check;
+mod inspect;
+mod subject;
+
+use clap::Subcommand;
+
+/// Look into a network, check it, measure it
+#[derive(Debug, clap::Args)]
+pub(crate) struct ModelArgs {
+    #[command(subcommand)]
+    command: ModelCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ModelCommand {
+    Inspect(inspect::InspectArgs),
+    Check(check::CheckArgs),
+    Bench(bench::BenchArgs),
+}
+
+pub(crate) fn run(args: ModelArgs) -> anyhow::Result<()> {
+    match args.command {
+        ModelCommand::Inspect(args) => inspect::run(args),
+        ModelCommand::Check(args) => check::run(args),
+        ModelCommand::Bench(args) => bench::run(args),
+    }
+}
