@@ -275,6 +275,31 @@ impl Tensor {
         Ok(Tensor { shape: shape.into(), layout: self.layout, data: self.data.clone() })
     }
 
+    /// The stored values as a plain tensor: of shape `[n, h, w, stride(c)]` if the tensor is channels last, else the tensor itself.
+    pub(crate) fn storage(&self) -> Tensor {
+        match (self.layout, &*self.shape) {
+            (Layout::ChannelsLast, &[n, c, h, w]) => {
+                let shape = [n, h, w, stride(c)];
+                Tensor { shape: shape.as_slice().into(), layout: Layout::Plain, data: self.data.clone() }
+            }
+            _ => self.clone(),
+        }
+    }
+
+    /// The channels-last map of logical shape `[n, c, h, w]` whose [storage](Tensor::storage) this is.
+    ///
+    /// # Errors
+    /// If it is not the f32 storage of such a map.
+    pub(crate) fn as_map_of(&self, channels: usize) -> Result<Tensor, Fault> {
+        match (&*self.shape, &*self.data) {
+            (&[n, h, w, s], Data::F32(_)) if s == stride(channels) => {
+                let shape = [n, channels, h, w];
+                Ok(Tensor { shape: shape.as_slice().into(), layout: Layout::ChannelsLast, data: self.data.clone() })
+            }
+            _ => Err(Fault::Shape { input: 0, expected: "the storage of a map".into(), got: self.shape.to_vec() }),
+        }
+    }
+
     /// Integers of any width as i64; `None` for floats and truth values.
     pub fn integers(&self) -> Option<Vec<i64>> {
         Some(match &*self.data {
