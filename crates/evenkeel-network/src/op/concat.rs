@@ -28,18 +28,16 @@ fn concat(definition: &Definition<'_>) -> Result<Box<dyn Operator>, Fault> {
     Ok(Box::new(Concat { axis: axis.ok_or_else(missing)? }))
 }
 
-/// Elements before, along and after an axis.
+/// Elements along an axis and after it.
 #[derive(Clone, Copy)]
 struct Blocks {
-    outer: usize,
     along: usize,
     inner: usize,
 }
 
 impl Blocks {
     fn of(shape: &[usize], axis: usize) -> Blocks {
-        let product = |dims: &[usize]| dims.iter().product();
-        Blocks { outer: product(&shape[..axis]), along: shape[axis], inner: product(&shape[axis + 1..]) }
+        Blocks { along: shape[axis], inner: shape[axis + 1..].iter().product() }
     }
 
     fn row(&self) -> usize {
@@ -283,7 +281,7 @@ mod tests {
     #[test]
     fn joining_and_cutting_undo_each_other() {
         let mut numbers = Numbers::new(5);
-        for (shape, axis) in [(&[2, 5, 3, 4][..], 1), (&[2, 5, 3, 4], 3), (&[7], 0), (&[2, 3, 6], -1)] {
+        for (shape, axis) in [(&[2, 5, 3, 4][..], 1i64), (&[2, 5, 3, 4], 3), (&[7], 0), (&[2, 3, 6], -1)] {
             let x = numbers.tensor(shape, -1.0, 1.0);
             let along = shape[axis.rem_euclid(shape.len() as i64) as usize] as i64;
             let sizes = Tensor::new(&[3], vec![1, along - 2, 1i64]);

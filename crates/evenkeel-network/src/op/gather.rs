@@ -40,11 +40,10 @@ fn gather_nd(definition: &Definition<'_>) -> Result<Box<dyn Operator>, Fault> {
     Ok(Box::new(Gather::Tuples { batch: definition.attributes.int("batch_dims")?.unwrap_or(0) }))
 }
 
-/// In each of `repeats` equal stretches of the source, the blocks at these positions.
+/// In each of some equal stretches of the source, the blocks at these positions.
 pub(super) struct Picks {
     pub(super) positions: Buffer<i64>,
     pub(super) block: usize,
-    pub(super) repeats: usize,
     /// Elements of the source from one stretch to the next.
     pub(super) stretch: usize,
 }
@@ -156,7 +155,7 @@ impl Gather {
     fn picks(&self, call: &Call<'_>) -> Result<(Picks, Vec<usize>), Fault> {
         let (data, shape) = (call.input(0)?.shape(), call.input(1)?.shape());
         let indices = call.integers(1)?;
-        let whole = |positions, block| Picks { positions, block, repeats: 1, stretch: 0 };
+        let whole = |positions, block| Picks { positions, block, stretch: 0 };
         match *self {
             Gather::Along { axis } => {
                 let axis = axis_of(axis, data.len())?;
@@ -165,8 +164,7 @@ impl Gather {
                     *position = index_of(index, data[axis])? as i64;
                 }
                 let block = data[axis + 1..].iter().product();
-                let repeats = data[..axis].iter().product();
-                let picks = Picks { positions, block, repeats, stretch: data[axis] * block };
+                let picks = Picks { positions, block, stretch: data[axis] * block };
                 Ok((picks, [&data[..axis], shape, &data[axis + 1..]].concat()))
             }
             Gather::Elements { axis } => {

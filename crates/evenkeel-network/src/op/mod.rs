@@ -15,11 +15,22 @@ use evenkeel_kernels::tail::Mask;
 use crate::error::Fault;
 use crate::tensor::{DType, Element, Layout, Room, Tensor};
 
+pub mod cast;
+pub mod concat;
 pub mod conv;
 mod definition;
+pub mod expand;
+pub mod gather;
+pub mod identity;
+pub mod pad;
 #[cfg(test)]
 pub(crate) mod proof;
 pub mod registry;
+pub mod reshape;
+pub mod shape;
+pub mod slice;
+mod strided;
+pub mod transpose;
 pub mod two_slope;
 pub mod window;
 

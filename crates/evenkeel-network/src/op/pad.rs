@@ -28,7 +28,7 @@ enum Border {
 impl Border {
     /// The source index that output index `o` reads, `before` being the pad in front.
     fn source(self, o: i64, before: i64, size: i64) -> Option<usize> {
-        let i = o - before;
+        let i = o.saturating_sub(before);
         let inside = match self {
             _ if (0..size).contains(&i) => Some(i),
             _ if size == 0 => None,

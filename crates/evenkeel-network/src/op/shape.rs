@@ -87,7 +87,7 @@ fn range(call: &Call<'_>) -> Result<Tensor, Fault> {
             return Err(Fault::Value("a range cannot have step 0".into()));
         }
         let span = if d > 0 { l - s } else { s - l };
-        let count = usize::try_from(span.max(0).div_ceil(d.abs())).unwrap_or(usize::MAX);
+        let count = usize::try_from((span.max(0) + d.abs() - 1) / d.abs()).unwrap_or(usize::MAX);
         return match start.data() {
             Data::I32(_) => room_range(call.room, count, |i| (s + i as i128 * d) as i32),
             _ => room_range(call.room, count, |i| (s + i as i128 * d) as i64),

@@ -67,7 +67,8 @@ impl Run {
         let start = from_front(start).clamp(low.max(0).min(high.max(0)), high.max(0));
         let end = from_front(end).clamp(low, high.max(low));
         let span = if step > 0 { end - start } else { start - end };
-        let count = if size == 0 { 0 } else { span.max(0).div_ceil(i128::from(step).abs()) as usize };
+        let stride = i128::from(step).abs();
+        let count = if size == 0 { 0 } else { ((span.max(0) + stride - 1) / stride) as usize };
         let step = isize::try_from(step).unwrap_or(if step > 0 { isize::MAX } else { -isize::MAX });
         Ok(Run { first: if count == 0 { 0 } else { start as usize }, count, step })
     }

@@ -64,7 +64,7 @@ pub(crate) use for_real;
 
 /// Elements from one index to the next along each axis of a plain tensor.
 pub(crate) fn row_strides(shape: &[usize]) -> Vec<usize> {
-    let mut strides = vec![1; shape.len()];
+    let mut strides = vec![1usize; shape.len()];
     for axis in (1..shape.len()).rev() {
         strides[axis - 1] = strides[axis].saturating_mul(shape[axis]);
     }

@@ -243,12 +243,12 @@ impl Layer {
     }
 }
 
-fn floats(tensor: &Tensor) -> Result<&[f32], Fault> {
+pub(super) fn floats(tensor: &Tensor) -> Result<&[f32], Fault> {
     tensor.values::<f32>().ok_or(Fault::Type { input: 0, expected: "f32", got: tensor.dtype() })
 }
 
 /// Runs a kernel that takes a [`Tail`], with the sum so far added in place if it is unshared, and the mask applied.
-fn finished(
+pub(super) fn finished(
     shape: [usize; 4],
     from: &[f32],
     finish: super::Finish,
