@@ -294,9 +294,17 @@ impl Tensor {
         match (&*self.shape, &*self.data) {
             (&[n, h, w, s], Data::F32(_)) if s == stride(channels) => {
                 let shape = [n, channels, h, w];
-                Ok(Tensor { shape: shape.as_slice().into(), layout: Layout::ChannelsLast, data: self.data.clone() })
+                Ok(Tensor {
+                    shape: shape.as_slice().into(),
+                    layout: Layout::ChannelsLast,
+                    data: self.data.clone(),
+                })
             }
-            _ => Err(Fault::Shape { input: 0, expected: "the storage of a map".into(), got: self.shape.to_vec() }),
+            _ => Err(Fault::Shape {
+                input: 0,
+                expected: "the storage of a map".into(),
+                got: self.shape.to_vec(),
+            }),
         }
     }
 

@@ -11,7 +11,8 @@ use crate::error::Fault;
 use crate::tensor::{DType, Data, Element, Room, Tensor};
 
 /// The entries of this file.
-pub const ENTRIES: &[Entry] = &[entry("Cast", true, cast), entry("CastLike", true, |_| Ok(Box::new(Cast(None))))];
+pub const ENTRIES: &[Entry] =
+    &[entry("Cast", true, cast), entry("CastLike", true, |_| Ok(Box::new(Cast(None))))];
 
 /// A type as ONNX names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,7 +174,8 @@ impl Operator for Cast {
         let passes = call.wants(0) && y.dtype().is_float();
         Ok(Answer::one(y).with(passes, move |back| {
             let Some(cotangent) = back.take(0) else { return Ok(()) };
-            let grad = if from.holds(cotangent.dtype()) { cotangent } else { from.cast(&cotangent, back.room())? };
+            let grad =
+                if from.holds(cotangent.dtype()) { cotangent } else { from.cast(&cotangent, back.room())? };
             back.give(0, grad)
         }))
     }

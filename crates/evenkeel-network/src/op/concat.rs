@@ -79,7 +79,12 @@ pub(super) fn cut(x: &Tensor, axis: usize, first: usize, count: usize, room: &Ro
 }
 
 /// A tensor of `shape` whose runs along `axis`, of these counts, are `parts`; absent ones are zero. Parts share type and layout.
-fn join(shape: &[usize], axis: usize, parts: &[(usize, Option<Tensor>)], room: &Room) -> Result<Tensor, Fault> {
+fn join(
+    shape: &[usize],
+    axis: usize,
+    parts: &[(usize, Option<Tensor>)],
+    room: &Room,
+) -> Result<Tensor, Fault> {
     let Some(first) = parts.iter().find_map(|(_, part)| part.as_ref()) else { return Err(Fault::Missing(0)) };
     if first.layout() == Layout::ChannelsLast {
         let &[n, c, h, w] = shape else { return Err(rank(first)) };

@@ -113,10 +113,8 @@ pub(super) fn element_positions(
     let (strides, steps) = (row_strides(data), row_strides(shape));
     let mut positions = room.take::<i64>(indices.len())?;
     for (i, (&index, position)) in indices.iter().zip(positions.iter_mut()).enumerate() {
-        let others: usize = (0..shape.len())
-            .filter(|&d| d != axis)
-            .map(|d| i / steps[d] % shape[d] * strides[d])
-            .sum();
+        let others: usize =
+            (0..shape.len()).filter(|&d| d != axis).map(|d| i / steps[d] % shape[d] * strides[d]).sum();
         *position = (others + index_of(index, data[axis])? * strides[axis]) as i64;
     }
     Ok(positions)
@@ -235,7 +233,8 @@ mod tests {
         for name in ["Gather", "GatherElements", "GatherND"] {
             for index in [3, -4, i64::MIN, i64::MAX] {
                 let x = Some(Tensor::new(&[3, 2], vec![0.0f32; 6]));
-                let call = Call { inputs: vec![x, ints(&[1, 1], &[index])], wants: &[], outputs: 1, room: &room };
+                let call =
+                    Call { inputs: vec![x, ints(&[1, 1], &[index])], wants: &[], outputs: 1, room: &room };
                 assert!(build(name, 13, &[], 2).apply(call).is_err(), "{name} {index}");
             }
         }

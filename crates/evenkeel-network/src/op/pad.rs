@@ -10,8 +10,8 @@ use super::registry::{Entry, entry};
 use super::strided::{GRAIN, Real, axis_of, for_real, row_strides};
 use super::{Answer, Call, Definition, Layouts, Operator};
 use crate::error::Fault;
-use crate::tensor::{Element, Layout, Room, Store, Tensor};
 use crate::for_type;
+use crate::tensor::{Element, Layout, Room, Store, Tensor};
 
 /// The entries of this file.
 pub const ENTRIES: &[Entry] = &[entry("Pad", true, pad)];
@@ -237,10 +237,13 @@ impl Operator for Pad {
         Ok(Answer::one(y).with(call.wants(0), move |back| {
             let Some(cotangent) = back.take(0) else { return Ok(()) };
             let grad = pattern.pull(&cotangent.storage(), &old, back.room())?;
-            back.give(0, match channels {
-                Some(channels) => grad.as_map_of(channels)?,
-                None => grad,
-            })
+            back.give(
+                0,
+                match channels {
+                    Some(channels) => grad.as_map_of(channels)?,
+                    None => grad,
+                },
+            )
         }))
     }
 }

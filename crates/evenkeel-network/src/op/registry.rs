@@ -25,7 +25,20 @@ pub const fn entry(
 }
 
 /// Every file's entries.
-const TABLE: &[&[Entry]] = &[super::cast::ENTRIES, super::concat::ENTRIES, super::conv::ENTRIES, super::expand::ENTRIES, super::gather::ENTRIES, super::identity::ENTRIES, super::pad::ENTRIES, super::reshape::ENTRIES, super::shape::ENTRIES, super::slice::ENTRIES, super::transpose::ENTRIES, super::two_slope::ENTRIES];
+const TABLE: &[&[Entry]] = &[
+    super::cast::ENTRIES,
+    super::concat::ENTRIES,
+    super::conv::ENTRIES,
+    super::expand::ENTRIES,
+    super::gather::ENTRIES,
+    super::identity::ENTRIES,
+    super::pad::ENTRIES,
+    super::reshape::ENTRIES,
+    super::shape::ENTRIES,
+    super::slice::ENTRIES,
+    super::transpose::ENTRIES,
+    super::two_slope::ENTRIES,
+];
 
 /// All entries.
 pub fn entries() -> impl Iterator<Item = &'static Entry> {

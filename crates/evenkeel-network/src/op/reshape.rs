@@ -130,8 +130,8 @@ impl Operator for Reshaped {
 
 #[cfg(test)]
 mod tests {
-    use super::super::proof::{Numbers, build, prove_gradient};
     use super::super::Attribute;
+    use super::super::proof::{Numbers, build, prove_gradient};
     use super::{given, squeezed, unsqueezed};
     use crate::tensor::Tensor;
 

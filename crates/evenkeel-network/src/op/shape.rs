@@ -75,11 +75,16 @@ fn range(call: &Call<'_>) -> Result<Tensor, Fault> {
     let one = |i: usize| -> Result<&Tensor, Fault> {
         let x = call.input(i)?;
         let expected = || "one element".to_string();
-        if x.len() == 1 { Ok(x) } else { Err(Fault::Shape { input: i, expected: expected(), got: x.shape().to_vec() }) }
+        if x.len() == 1 {
+            Ok(x)
+        } else {
+            Err(Fault::Shape { input: i, expected: expected(), got: x.shape().to_vec() })
+        }
     };
     let (start, limit, step) = (one(0)?, one(1)?, one(2)?);
     if let Some(s) = start.integers() {
-        let bad = |x: &Tensor, input| Fault::Type { input, expected: "the type of the start", got: x.dtype() };
+        let bad =
+            |x: &Tensor, input| Fault::Type { input, expected: "the type of the start", got: x.dtype() };
         let l = limit.integers().ok_or_else(|| bad(limit, 1))?;
         let d = step.integers().ok_or_else(|| bad(step, 2))?;
         let (s, l, d) = (i128::from(s[0]), i128::from(l[0]), i128::from(d[0]));

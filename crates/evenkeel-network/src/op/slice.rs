@@ -221,7 +221,8 @@ mod tests {
     fn backwards_steps_reverse() {
         let op: Arc<dyn Operator> = build("Slice", 13, &[], 5).into();
         let x = Tensor::new(&[2, 3], vec![1i32, 2, 3, 4, 5, 6]);
-        let y = outputs(&op, &[Some(x), ints(&[-1, 0]), ints(&[i64::MIN, 2]), ints(&[1, 0]), ints(&[-1, 1])], 1);
+        let y =
+            outputs(&op, &[Some(x), ints(&[-1, 0]), ints(&[i64::MIN, 2]), ints(&[1, 0]), ints(&[-1, 1])], 1);
         assert_eq!(y[0].values::<i32>(), Some(&[3, 2, 1, 6, 5, 4][..]));
     }
 

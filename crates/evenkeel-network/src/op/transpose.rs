@@ -114,7 +114,8 @@ impl Blocks {
             if !c.is_multiple_of(square) {
                 return Err(refused(format!("a multiple of {square} channels")));
             }
-            let split = if self.order[1] == 3 { [n, b, b, c / square, h, w] } else { [n, c / square, b, b, h, w] };
+            let split =
+                if self.order[1] == 3 { [n, b, b, c / square, h, w] } else { [n, c / square, b, b, h, w] };
             Ok((split, [n, c / square, h.saturating_mul(b), w.saturating_mul(b)]))
         } else {
             if !h.is_multiple_of(b) || !w.is_multiple_of(b) {
@@ -181,6 +182,11 @@ mod tests {
             let attributes = [("blocksize", Attribute::Int(2)), ("mode", Attribute::Text(mode.into()))];
             prove_gradient(build("DepthToSpace", 13, &attributes, 1), &[Some(map.clone())], 1, 1e-6);
         }
-        prove_gradient(build("SpaceToDepth", 13, &[("blocksize", Attribute::Int(2))], 1), &[Some(map)], 1, 1e-6);
+        prove_gradient(
+            build("SpaceToDepth", 13, &[("blocksize", Attribute::Int(2))], 1),
+            &[Some(map)],
+            1,
+            1e-6,
+        );
     }
 }
