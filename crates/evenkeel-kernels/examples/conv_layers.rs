@@ -120,6 +120,62 @@ fn network(name: &str) -> Vec<Layer> {
     }
 }
 
+/// The stem of a network, the first of its convolutions.
+fn stem(name: &str) -> Geometry {
+    let (size, out_c, k, s) = match name {
+        "drn" => ([340, 680], 16, 7, 1),
+        "resnet" => ([224, 224], 64, 7, 2),
+        _ => ([224, 224], 32, 3, 2),
+    };
+    Geometry {
+        batch: 1,
+        in_h: size[0],
+        in_w: size[1],
+        in_c: 3,
+        out_c,
+        kernel: [k, k],
+        stride: [s, s],
+        dilation: [1, 1],
+        pads: [k / 2; 4],
+        groups: 1,
+    }
+}
+
+/// The best times of a stem forwards and pulled back.
+fn stem_seconds(g: &Geometry, weights: &Weights, patience: Duration) -> [f64; 2] {
+    let x = vec![0.5; g.in_c * g.in_h * g.in_w];
+    let mut y = vec![0.25; g.out_h() * g.out_w() * layout::stride(g.out_c)];
+    let mut gx = x.clone();
+    let mut bits = vec![0u8; y.len() / 8];
+    let bias = vec![0.1; g.out_c];
+    let forward = best(patience, || {
+        let activation = Activation::Relu;
+        let tail = Tail { bias: Some(&bias), activation, bits: Some(&mut bits), ..Tail::default() };
+        conv2d::stem_forward(g, weights, &x, &mut y, tail);
+    });
+    [forward, best(patience, || conv2d::stem_pullback(g, weights, &y, &mut gx, false))]
+}
+
+/// The shortest of several calls, in seconds, over about `patience`.
+fn best(patience: Duration, mut call: impl FnMut()) -> f64 {
+    let mut best = f64::INFINITY;
+    let start = Instant::now();
+    let mut runs = 0;
+    while runs < 3 || start.elapsed() < patience {
+        let now = Instant::now();
+        call();
+        best = best.min(now.elapsed().as_secs_f64());
+        runs += 1;
+    }
+    best
+}
+
+fn weights(g: &Geometry) -> Weights {
+    let count = g.out_c * (g.in_c / g.groups) * g.kernel[0] * g.kernel[1];
+    let values = (0..count).map(|i| (i * 31 % 97) as f32 / 97.0 - 0.5).collect();
+    Weights::new(values, g.out_c, g.in_c, g.kernel, g.groups)
+}
+
 /// The best time of one call, in seconds, over about `patience`.
 fn seconds(
     algorithm: Algorithm,
@@ -136,26 +192,17 @@ fn seconds(
     let mut bits = vec![0u8; y.len() / 8];
     let below = vec![0x5au8; x.len() / 8];
     let bias = vec![0.1; g.out_c];
-    let mut best = f64::INFINITY;
-    let start = Instant::now();
-    let mut runs = 0;
-    while runs < 3 || start.elapsed() < patience {
-        let now = Instant::now();
-        match direction {
-            Direction::Forward => {
-                let activation = Activation::Relu;
-                let tail = Tail { bias: Some(&bias), activation, bits: Some(&mut bits), ..Tail::default() };
-                conv2d::forward_with(algorithm, g, weights, &x, &mut out, tail);
-            }
-            Direction::Pullback => {
-                let mask = Some(Mask { bits: &below, on: 1.0, off: 0.0 });
-                conv2d::pullback_with(algorithm, g, weights, &y, &mut gx, Tail { mask, ..Tail::default() });
-            }
+    best(patience, || match direction {
+        Direction::Forward => {
+            let activation = Activation::Relu;
+            let tail = Tail { bias: Some(&bias), activation, bits: Some(&mut bits), ..Tail::default() };
+            conv2d::forward_with(algorithm, g, weights, &x, &mut out, tail);
         }
-        best = best.min(now.elapsed().as_secs_f64());
-        runs += 1;
-    }
-    best
+        Direction::Pullback => {
+            let mask = Some(Mask { bits: &below, on: 1.0, off: 0.0 });
+            conv2d::pullback_with(algorithm, g, weights, &y, &mut gx, Tail { mask, ..Tail::default() });
+        }
+    })
 }
 
 fn main() {
@@ -174,12 +221,14 @@ fn main() {
         println!(
             "{name}: size, channels, kernel/stride/dilation, groups, times; ms (GFLOP/s, share of peak); * = chosen"
         );
-        let mut total = [0.0; 2];
-        let mut flops = 0.0;
+        let g = stem(name);
+        let mut total = pool.install(|| stem_seconds(&g, &weights(&g), patience));
+        let mut flops = g.flops();
+        let [forward, pullback] = total.map(|time| (time * 1e3, 100.0 * flops / time / 1e9 / peak));
+        print!("stem {}x{} 3>{} {}/{}: ", g.in_h, g.in_w, g.out_c, g.kernel[0], g.stride[0]);
+        println!("{:.3} ({:.0} %) | {:.3} ({:.0} %)", forward.0, forward.1, pullback.0, pullback.1);
         for Layer { geometry: g, times } in network(name) {
-            let count = g.out_c * (g.in_c / g.groups) * g.kernel[0] * g.kernel[1];
-            let values = (0..count).map(|i| (i * 31 % 97) as f32 / 97.0 - 0.5).collect();
-            let weights = Weights::new(values, g.out_c, g.in_c, g.kernel, g.groups);
+            let weights = weights(&g);
             flops += times as f64 * g.flops();
             print!("{:>3}x{:<3} {:>4}>{:<4} ", g.in_h, g.in_w, g.in_c, g.out_c);
             print!("{}/{}/{} g{:<3} x{times}", g.kernel[0], g.stride[0], g.dilation[0], g.groups);

@@ -8,6 +8,7 @@ pub mod buffer;
 pub mod conv2d;
 pub mod cpu;
 pub mod depthwise;
+pub mod gemm;
 pub mod layout;
 pub mod parallel;
 pub mod peak;

@@ -8,6 +8,7 @@ mod direct;
 #[cfg(target_arch = "x86_64")]
 mod finish;
 pub mod reference;
+mod stem;
 mod weights;
 pub mod winograd;
 
@@ -15,6 +16,7 @@ pub mod winograd;
 mod tests;
 
 pub use choose::{Algorithm, Direction, choose};
+pub use stem::{stem_forward, stem_pullback, stem_serves};
 pub use weights::Weights;
 
 use crate::tail::Tail;

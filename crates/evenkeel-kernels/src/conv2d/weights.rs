@@ -8,14 +8,7 @@ use std::sync::OnceLock;
 use super::Direction;
 use super::winograd::{self, Tile};
 use crate::depthwise;
-
-/// Output channels of one panel: two vectors of eight.
-pub(crate) const PANEL: usize = 16;
-
-/// One step of a panel: the weights of sixteen output channels for one input channel and tap, on a cache line of their own.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(align(64))]
-pub(crate) struct Line(pub(crate) [f32; PANEL]);
+use crate::gemm::tile::{Line, PANEL};
 
 /// The weights of one convolution, frozen.
 #[derive(Debug)]
@@ -25,8 +18,9 @@ pub struct Weights {
     in_c: usize,
     kernel: [usize; 2],
     groups: usize,
-    panels: [OnceLock<Panels>; 2],                  // forward, pullback
-    depthwise: OnceLock<depthwise::Packed>,         // serves both directions
+    stem: (OnceLock<Panels>, OnceLock<Vec<f32>>), // forward, pullback
+    panels: [OnceLock<Panels>; 2],                // forward, pullback
+    depthwise: OnceLock<depthwise::Packed>,       // serves both directions
     winograd: [[OnceLock<winograd::Packed>; 2]; 2], // F2, F4; forward, pullback
 }
 
@@ -48,6 +42,7 @@ impl Weights {
             in_c,
             kernel,
             groups,
+            stem: Default::default(),
             panels: Default::default(),
             depthwise: OnceLock::new(),
             winograd: Default::default(),
@@ -99,6 +94,24 @@ impl Weights {
             Direction::Pullback => Panels::pack(self.groups, ins, outs, taps, |g, lane, step, tap| {
                 self.values[((g * outs + step) * ins + lane) * taps + tap]
             }),
+        })
+    }
+
+    /// The panels of the stem: one step for each input channel and tap, in the order of the values.
+    pub(crate) fn stem_panels(&self) -> &Panels {
+        let steps = self.in_c * self.kernel[0] * self.kernel[1];
+        self.stem.0.get_or_init(|| {
+            Panels::pack(1, self.out_c, steps, 1, |_, lane, step, _| self.values[lane * steps + step])
+        })
+    }
+
+    /// The weights of the stem's pullback: `[out_c][tap][in_c]`.
+    pub(crate) fn stem_taps(&self) -> &[f32] {
+        let taps = self.kernel[0] * self.kernel[1];
+        self.stem.1.get_or_init(|| {
+            let place = |i: usize| (i / (taps * self.in_c), i / self.in_c % taps, i % self.in_c);
+            let value = |(o, tap, c): (usize, usize, usize)| self.values[(o * self.in_c + c) * taps + tap];
+            (0..self.values.len()).map(|i| value(place(i))).collect()
         })
     }
 

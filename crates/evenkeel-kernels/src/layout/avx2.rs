@@ -9,7 +9,7 @@ use crate::cpu::Avx2;
 /// Transposes eight vectors of eight.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn transpose(rows: [__m256; LANES]) -> [__m256; LANES] {
+pub(crate) fn transpose(rows: [__m256; LANES]) -> [__m256; LANES] {
     let [a, b, c, d, e, f, g, h] = rows;
     let (ab0, ab1) = (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
     let (cd0, cd1) = (_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));

@@ -13,6 +13,8 @@ mod tests;
 use crate::disjoint::Disjoint;
 use crate::parallel;
 
+#[cfg(target_arch = "x86_64")]
+pub(crate) use avx2::transpose;
 pub use channels::{Span, add_channels, copy_channels};
 
 /// Lanes in one vector, and channels that share one byte of a bit mask.

@@ -9,15 +9,14 @@ use std::cell::RefCell;
 
 use super::{Pass, Tap, passes};
 use crate::conv2d::finish::Finish;
-use crate::conv2d::weights::{Line, PANEL, Panels, Weights};
+use crate::conv2d::weights::{Panels, Weights};
 use crate::conv2d::{Direction, Geometry};
 use crate::cpu::Avx2;
+use crate::gemm::tile::{Line, PANEL, ROWS, block_rows, multiply_add};
 use crate::layout;
 use crate::parallel;
 use crate::tail::Tail;
 
-/// Pixels in one register block.
-const ROWS: usize = 6;
 /// Steps of a panel that share the first-level cache with the pixels they meet.
 const SPAN: usize = 256;
 /// Bytes of the map read that one chunk of pixels may touch.
@@ -257,17 +256,6 @@ impl Job<'_> {
     }
 }
 
-/// Rows of the next block when `left` pixels are left. Blocks of four to six pixels keep the multipliers busy, smaller ones
-/// wait for their own sums.
-fn block_rows(left: usize) -> usize {
-    match left {
-        0..=6 => left,
-        7..=9 => left.div_ceil(2),
-        _ if left % 6 == 1 => 5,
-        _ => 6,
-    }
-}
-
 /// A panel's place and its part in this span.
 struct Panel {
     lines: *const Line,
@@ -345,35 +333,6 @@ impl Block<'_> {
                         _mm256_store_ps(line.0.as_mut_ptr().add(8 * v), acc[r][v]);
                     }
                     finish.lanes(&line.0[..panel.lanes], &panel.bias, self.writes[r] + panel.channel);
-                }
-            }
-        }
-    }
-}
-
-/// `acc[r] += sum over i of rows[r][i] * lines[i]`, one chain of multiply-adds for each sum.
-///
-/// # Safety
-/// The machine has AVX2 and FMA; each row has `steps` values and there are as many lines.
-#[inline(always)]
-unsafe fn multiply_add<const R: usize, const V: usize>(
-    acc: &mut [[__m256; V]; R],
-    rows: [*const f32; R],
-    lines: *const Line,
-    steps: usize,
-) {
-    // SAFETY: promised by the caller.
-    unsafe {
-        for i in 0..steps {
-            let line = lines.add(i).cast::<f32>();
-            let mut b = [_mm256_setzero_ps(); V];
-            for v in 0..V {
-                b[v] = _mm256_load_ps(line.add(8 * v));
-            }
-            for r in 0..R {
-                let a = _mm256_broadcast_ss(&*rows[r].add(i));
-                for v in 0..V {
-                    acc[r][v] = _mm256_fmadd_ps(a, b[v], acc[r][v]);
                 }
             }
         }

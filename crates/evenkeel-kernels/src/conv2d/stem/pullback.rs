@@ -1,0 +1,270 @@
+//! The stem's pullback: the output's gradient, turned planar block by block with zeros around it, then sums along image rows.
+//!
+//! Image position `phase + stride * j` is read by output `j + shift` through the taps where that division is exact, so each phase
+//! of the stride is a convolution of its own with stride one. Each result is one chain over output channels and taps. A register
+//! tile is all image channels by a run of pixels of one phase.
+
+use std::arch::x86_64::*;
+use std::cell::RefCell;
+use std::ops::Range;
+
+use crate::conv2d::Geometry;
+use crate::conv2d::weights::Weights;
+use crate::cpu::Avx2;
+use crate::disjoint::Disjoint;
+use crate::layout::{self, LANES};
+use crate::parallel;
+
+/// Bytes of planar gradient a block may have.
+const BLOCK_BYTES: usize = 192 << 10;
+/// Image rows of one block.
+const BLOCK_ROWS: usize = 8;
+/// Pixels by which blocks are rounded: no tile is wider.
+const WIDEST: usize = 64;
+
+/// Runs the pullback. Sizes are checked.
+pub(super) fn run(
+    _proof: Avx2,
+    g: &Geometry,
+    weights: &Weights,
+    gy: &[f32],
+    gx: &mut [f32],
+    accumulate: bool,
+) {
+    if gx.is_empty() {
+        return;
+    }
+    let spans = [0, 1].map(|axis| reach(g, axis));
+    let grid = [g.in_h.div_ceil(g.stride[0]), g.in_w.div_ceil(g.stride[1])];
+    let rows = BLOCK_ROWS.div_ceil(g.stride[0]).min(grid[0]);
+    let halo = [0, 1].map(|axis| (spans[axis].1 - spans[axis].0) as usize);
+    let affordable = BLOCK_BYTES / (4 * g.out_c.max(1) * (rows + halo[0]));
+    let columns = affordable.saturating_sub(halo[1]).min(grid[1]).next_multiple_of(WIDEST);
+    let pitch = (columns + halo[1]).next_multiple_of(LANES);
+    let job = Job {
+        g,
+        weights: weights.stem_taps(),
+        phases: phases(g, [spans[0].0, spans[1].0], pitch),
+        low: [spans[0].0, spans[1].0],
+        rows: rows + halo[0],
+        pitch,
+        gx: Disjoint::new(gx),
+        accumulate,
+    };
+    let blocks = [grid[0].div_ceil(rows), grid[1].div_ceil(columns)];
+    parallel::each(g.batch * blocks[0] * blocks[1], |task| {
+        let (n, by, bx) = (task / (blocks[0] * blocks[1]), task / blocks[1] % blocks[0], task % blocks[1]);
+        let rows = by * rows..((by + 1) * rows).min(grid[0]);
+        let columns = bx * columns..((bx + 1) * columns).min(grid[1]);
+        BLOCK.with_borrow_mut(|planar| {
+            let map = g.out_h() * g.out_w() * layout::stride(g.out_c);
+            job.turn(&gy[n * map..(n + 1) * map], [rows.start, columns.start], planar);
+            // SAFETY: `run` was given the proof; blocks have pixels of their own.
+            unsafe {
+                match g.in_c {
+                    1 => job.block::<1, 8>(n, rows, columns, planar),
+                    2 => job.block::<2, 4>(n, rows, columns, planar),
+                    3 => job.block::<3, 4>(n, rows, columns, planar),
+                    _ => job.block::<4, 2>(n, rows, columns, planar),
+                }
+            }
+        });
+    });
+}
+
+thread_local! {
+    static BLOCK: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The output that reads image position `phase + stride * j` through tap `k` is `j + shift`, if there is one.
+fn shift(g: &Geometry, axis: usize, phase: usize, k: usize) -> Option<isize> {
+    let from = (phase + g.pads[axis]) as isize - (k * g.dilation[axis]) as isize;
+    let stride = g.stride[axis] as isize;
+    (from.rem_euclid(stride) == 0).then_some(from.div_euclid(stride))
+}
+
+/// The least and the greatest shift along an axis.
+fn reach(g: &Geometry, axis: usize) -> (isize, isize) {
+    let all = (0..g.stride[axis])
+        .flat_map(|phase| (0..g.kernel[axis]).filter_map(move |k| shift(g, axis, phase, k)));
+    all.fold((0, 0), |(low, high), shift| (low.min(shift), high.max(shift)))
+}
+
+/// One phase of the stride: its first image position, and for each tap the offset into the block and into the weights.
+struct Phase {
+    first: [usize; 2],
+    taps: Vec<(usize, usize)>,
+}
+
+fn phases(g: &Geometry, low: [isize; 2], pitch: usize) -> Vec<Phase> {
+    let phase = |i: usize| {
+        let first = [i / g.stride[1], i % g.stride[1]];
+        let taps = (0..g.kernel[0] * g.kernel[1]).filter_map(|tap| {
+            let y = shift(g, 0, first[0], tap / g.kernel[1])? - low[0];
+            let x = shift(g, 1, first[1], tap % g.kernel[1])? - low[1];
+            Some((y as usize * pitch + x as usize, tap * g.in_c))
+        });
+        Phase { first, taps: taps.collect() }
+    };
+    (0..g.stride[0] * g.stride[1]).map(phase).collect()
+}
+
+struct Job<'a> {
+    g: &'a Geometry,
+    weights: &'a [f32], // [out_c][tap][in_c]
+    phases: Vec<Phase>,
+    low: [isize; 2],
+    rows: usize,
+    pitch: usize,
+    gx: Disjoint<'a, f32>,
+    accumulate: bool,
+}
+
+impl Job<'_> {
+    /// Turns the part of one image's gradient that a block starting at lattice point `first` reads into `[out_c][rows][pitch]`.
+    fn turn(&self, gy: &[f32], first: [usize; 2], planar: &mut Vec<f32>) {
+        let g = self.g;
+        let plane = self.rows * self.pitch;
+        planar.clear();
+        planar.resize(g.out_c * plane, 0.0);
+        let (out_h, out_w, stride) = (g.out_h(), g.out_w(), layout::stride(g.out_c));
+        let x0 = first[1] as isize + self.low[1];
+        // Columns of the block that are columns of the map.
+        let from = (-x0).clamp(0, self.pitch as isize) as usize;
+        let until = (out_w as isize - x0).clamp(from as isize, self.pitch as isize) as usize;
+        for row in 0..self.rows {
+            let y = first[0] as isize + self.low[0] + row as isize;
+            if y < 0 || y >= out_h as isize || from == until {
+                continue;
+            }
+            let start = y as usize * out_w + (x0 + from as isize) as usize;
+            let source = &gy[start * stride..(start + until - from) * stride];
+            for channel in (0..g.out_c).step_by(LANES) {
+                let real = LANES.min(g.out_c - channel);
+                let target = &mut planar[channel * plane + row * self.pitch + from..];
+                // SAFETY: the machine has AVX2, or no `Job` would be; `target` has `real` planes of which the last has at least
+                // `until - from` columns from here on.
+                unsafe { turn_row(&source[channel..], stride, until - from, target, plane, real) };
+            }
+        }
+    }
+
+    /// # Safety
+    /// The machine has AVX2 and FMA; `planar` holds what the block reads; no other thread writes these pixels.
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn block<const C: usize, const V: usize>(
+        &self,
+        n: usize,
+        rows: Range<usize>,
+        columns: Range<usize>,
+        planar: &[f32],
+    ) {
+        let g = self.g;
+        for phase in &self.phases {
+            for i in rows.clone() {
+                let y = i * g.stride[0] + phase.first[0];
+                if y >= g.in_h || phase.first[1] >= g.in_w {
+                    continue;
+                }
+                let last = (g.in_w - phase.first[1]).div_ceil(g.stride[1]).min(columns.end);
+                let mut j = columns.start;
+                while j < last {
+                    let start = (i - rows.start) * self.pitch + (j - columns.start);
+                    // SAFETY: tiles are no wider than the rounding of the block's columns.
+                    let sums = unsafe { self.tile::<C, V>(&phase.taps, planar, start) };
+                    let count = (last - j).min(V * LANES);
+                    for (c, sums) in sums.iter().enumerate() {
+                        let row = ((n * C + c) * g.in_h + y) * g.in_w + phase.first[1] + j * g.stride[1];
+                        // SAFETY: promised by the caller.
+                        let gx = unsafe { self.gx.part(row..row + (count - 1) * g.stride[1] + 1) };
+                        self.store(sums.as_flattened(), g.stride[1], gx);
+                    }
+                    j += V * LANES;
+                }
+            }
+        }
+    }
+
+    fn store(&self, sums: &[f32], stride: usize, gx: &mut [f32]) {
+        let places = gx.iter_mut().step_by(stride).zip(sums);
+        if self.accumulate {
+            places.for_each(|(to, sum)| *to += sum)
+        } else {
+            places.for_each(|(to, sum)| *to = *sum)
+        }
+    }
+
+    /// # Safety
+    /// The machine has AVX2 and FMA; `V` vectors from `start` on are in the block for every tap.
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn tile<const C: usize, const V: usize>(
+        &self,
+        taps: &[(usize, usize)],
+        planar: &[f32],
+        start: usize,
+    ) -> [[[f32; LANES]; V]; C] {
+        let plane = self.rows * self.pitch;
+        let per_channel = self.g.kernel[0] * self.g.kernel[1] * C;
+        let mut acc = [[_mm256_setzero_ps(); V]; C];
+        // SAFETY: promised by the caller; the weights have `per_channel` values for each output channel.
+        unsafe {
+            for o in 0..self.g.out_c {
+                let source = planar.as_ptr().add(o * plane + start);
+                let weights = self.weights.as_ptr().add(o * per_channel);
+                for &(offset, weight) in taps {
+                    let (from, w) = (source.add(offset), weights.add(weight));
+                    let mut b = [_mm256_setzero_ps(); C];
+                    for c in 0..C {
+                        b[c] = _mm256_broadcast_ss(&*w.add(c));
+                    }
+                    for v in 0..V {
+                        let values = _mm256_loadu_ps(from.add(8 * v));
+                        for c in 0..C {
+                            acc[c][v] = _mm256_fmadd_ps(b[c], values, acc[c][v]);
+                        }
+                    }
+                }
+            }
+            let mut sums = [[[0.0; LANES]; V]; C];
+            for c in 0..C {
+                for v in 0..V {
+                    _mm256_storeu_ps(sums[c][v].as_mut_ptr(), acc[c][v]);
+                }
+            }
+            sums
+        }
+    }
+}
+
+/// Turns `count` pixels of eight channels, `stride` elements apart, into rows `plane` elements apart, of which `real` are kept.
+///
+/// # Safety
+/// The machine has AVX2; `target` reaches `count` elements into the last row kept.
+#[target_feature(enable = "avx2")]
+unsafe fn turn_row(
+    source: &[f32],
+    stride: usize,
+    count: usize,
+    target: &mut [f32],
+    plane: usize,
+    real: usize,
+) {
+    let whole = count / LANES * LANES;
+    for x in (0..whole).step_by(LANES) {
+        let mut pixels = [_mm256_setzero_ps(); LANES];
+        for (i, pixel) in pixels.iter_mut().enumerate() {
+            // SAFETY: the slice holds eight channels of this pixel.
+            *pixel = unsafe { _mm256_loadu_ps(source[(x + i) * stride..][..LANES].as_ptr()) };
+        }
+        for (i, row) in layout::transpose(pixels).into_iter().enumerate().take(real) {
+            // SAFETY: eight elements of this row are in the slice.
+            unsafe { _mm256_storeu_ps(target[i * plane + x..][..LANES].as_mut_ptr(), row) };
+        }
+    }
+    for x in whole..count {
+        for i in 0..real {
+            target[i * plane + x] = source[x * stride + i];
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! Matrix products in single precision.
+
+pub(crate) mod tile;
