@@ -3,10 +3,18 @@
 use std::hint::black_box;
 use std::time::Instant;
 
+use evenkeel_kernels::buffer::{Buffer, Pool};
 use evenkeel_kernels::conv2d::Geometry;
 use evenkeel_kernels::layout::{self, Extents, stride};
 use evenkeel_kernels::tail::{Activation, Tail};
 use evenkeel_kernels::{activation, depthwise, pool};
+
+/// A map as the engine holds it: aligned.
+fn filled(len: usize) -> Buffer<f32> {
+    let mut buffer = Pool::new(1 << 30).take(len).expect("within the pool");
+    buffer.fill(1.0);
+    buffer
+}
 
 /// The least time of several runs, in milliseconds.
 fn least(mut task: impl FnMut()) -> f64 {
@@ -63,10 +71,10 @@ fn depthwise_layers() {
         };
         let weights = depthwise::Packed::new(&vec![0.1; channels * 9], channels, [3, 3]);
         let bias = vec![0.1; channels];
-        let input = vec![1.0; size * size * stride(channels)];
-        let mut output = vec![1.0; g.out_h() * g.out_w() * stride(channels)];
+        let input = filled(size * size * stride(channels));
+        let mut output = filled(g.out_h() * g.out_w() * stride(channels));
         let mut bits = vec![0; output.len() / 8];
-        let mut back = vec![0.0; input.len()];
+        let mut back = filled(input.len());
         let bytes = 4 * (input.len() + output.len());
         let name = format!("depthwise {channels}x{size}x{size}/{step}");
         totals[0] += f64::from(times)
@@ -93,9 +101,9 @@ fn depthwise_layers() {
 
 fn layouts_and_pools() {
     let extents = Extents { batch: 1, channels: 64, pixels: 112 * 112 };
-    let planar = vec![1.0; 64 * 112 * 112];
-    let mut map = planar.clone();
-    let mut back = planar.clone();
+    let planar = filled(64 * 112 * 112);
+    let mut map = filled(planar.len());
+    let mut back = filled(planar.len());
     report("layout from planar 64x112x112", 0.0, 8 * map.len(), || {
         layout::from_planar(extents, &planar, &mut map)
     });
@@ -112,7 +120,7 @@ fn layouts_and_pools() {
         dilation: [1, 1],
         pads: [1; 4],
     };
-    let mut output = vec![0.0; 56 * 56 * 64];
+    let mut output = filled(56 * 56 * 64);
     let mut winners = vec![0u8; output.len()];
     let bytes = 4 * (map.len() + output.len());
     report("pool max 3x3/2 64x112x112", 0.0, bytes, || {

@@ -117,18 +117,58 @@ impl Plan<'_> {
                 // SAFETY: the proof says that AVX2 and FMA are there; the assert bounds what the taps read, the
                 // weights have a pixel for every tap, and rows and channel chunks keep tasks apart.
                 unsafe {
-                    match end - begin {
-                        1 => self.tile::<1>(tile),
-                        2 => self.tile::<2>(tile),
-                        3 => self.tile::<3>(tile),
-                        4 => self.tile::<4>(tile),
-                        5 => self.tile::<5>(tile),
-                        6 => self.tile::<6>(tile),
-                        7 => self.tile::<7>(tile),
+                    match (end - begin, run.sliding()) {
+                        (8, Some(3)) => self.sliding::<3, 8>(tile),
+                        (7, Some(3)) => self.sliding::<3, 7>(tile),
+                        (6, Some(3)) => self.sliding::<3, 6>(tile),
+                        (5, Some(3)) => self.sliding::<3, 5>(tile),
+                        (4, Some(3)) => self.sliding::<3, 4>(tile),
+                        (8, Some(5)) => self.sliding::<5, 8>(tile),
+                        (6, Some(5)) => self.sliding::<5, 6>(tile),
+                        (4, Some(5)) => self.sliding::<5, 4>(tile),
+                        (1, _) => self.tile::<1>(tile),
+                        (2, _) => self.tile::<2>(tile),
+                        (3, _) => self.tile::<3>(tile),
+                        (4, _) => self.tile::<4>(tile),
+                        (5, _) => self.tile::<5>(tile),
+                        (6, _) => self.tile::<6>(tile),
+                        (7, _) => self.tile::<7>(tile),
                         _ => self.tile::<8>(tile),
                     }
                 }
             }
+        }
+    }
+
+    /// As `tile`, for taps that come in rows of `K` neighbouring sources while targets move on by one: each source is
+    /// loaded once a row and serves `K` sums.
+    ///
+    /// # Safety
+    /// As for `tile`.
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn sliding<const K: usize, const P: usize>(&self, tile: Tile<'_>) {
+        for channel in (tile.channels[0]..tile.channels[1]).step_by(LANES) {
+            let mut sums = [_mm256_setzero_ps(); P];
+            for row in tile.taps.chunks_exact(K) {
+                // SAFETY: inside both slices, by contract.
+                unsafe {
+                    let mut weights = [_mm256_setzero_ps(); K];
+                    for t in 0..K {
+                        weights[t] = _mm256_loadu_ps(self.weights.taps.as_ptr().add(row[t].weight + channel));
+                    }
+                    let source = self.source.as_ptr().add(row[0].source + tile.shift + channel);
+                    for i in 0..P + K - 1 {
+                        let x = _mm256_loadu_ps(source.add(i * self.step));
+                        for t in 0..K {
+                            if i >= t && i - t < P {
+                                sums[i - t] = _mm256_fmadd_ps(weights[t], x, sums[i - t]);
+                            }
+                        }
+                    }
+                }
+            }
+            // SAFETY: these targets are this task's alone.
+            unsafe { self.finish.tile(tile.at + channel, tile.steps[1], channel, sums) };
         }
     }
 

@@ -48,9 +48,8 @@ impl<'a> Finish<'a> {
     /// Finishes one vector of channels, from `channel` on, of `P` pixels `step` elements apart, the first at element `at`.
     ///
     /// # Safety
-    /// No other task finishes the same elements.
-    #[inline]
-    #[target_feature(enable = "avx2,fma")]
+    /// The machine has AVX2, and no other task finishes the same elements.
+    #[inline(always)]
     pub(super) unsafe fn tile<const P: usize>(
         &self,
         at: usize,
@@ -60,78 +59,80 @@ impl<'a> Finish<'a> {
     ) {
         let last = at + (P - 1) * step + LANES;
         let out = self.out.pointer(at..last);
-        // SAFETY: the bias has a whole vector for every vector of channels.
-        let bias = unsafe { _mm256_loadu_ps(self.bias[channel..channel + LANES].as_ptr()) };
-        for v in &mut tile {
-            *v = _mm256_add_ps(*v, bias);
-        }
-        if let Some(residual) = self.residual {
-            let from = residual[at..last].as_ptr();
-            for (p, v) in tile.iter_mut().enumerate() {
-                // SAFETY: within at..last.
-                *v = _mm256_add_ps(*v, unsafe { _mm256_loadu_ps(from.add(p * step)) });
+        // SAFETY: promised by the caller; pointers stay within at..last, and the bias and bytes are those of these elements.
+        unsafe {
+            let bias = _mm256_loadu_ps(self.bias[channel..channel + LANES].as_ptr());
+            for v in &mut tile {
+                *v = _mm256_add_ps(*v, bias);
             }
-        }
-        if self.accumulate {
-            for (p, v) in tile.iter_mut().enumerate() {
-                // SAFETY: within at..last.
-                *v = _mm256_add_ps(*v, unsafe { _mm256_loadu_ps(out.add(p * step)) });
+            if let Some(residual) = self.residual {
+                let from = residual[at..last].as_ptr();
+                for (p, v) in tile.iter_mut().enumerate() {
+                    *v = _mm256_add_ps(*v, _mm256_loadu_ps(from.add(p * step)));
+                }
             }
-        }
-        let mut set = [0xFF; P];
-        activate(self.activation, &mut tile, &mut set);
-        if let Some(bits) = &self.bits {
-            for (p, &byte) in set.iter().enumerate() {
-                let place = (at + p * step) / LANES;
-                // SAFETY: the byte of eight elements that are this tile's alone.
-                unsafe { bits.part(place..place + 1)[0] = byte };
+            if self.accumulate {
+                for (p, v) in tile.iter_mut().enumerate() {
+                    *v = _mm256_add_ps(*v, _mm256_loadu_ps(out.add(p * step)));
+                }
             }
-        }
-        if let Some(mask) = self.mask {
-            let lane = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
-            let (on, off) = (_mm256_set1_ps(mask.on), _mm256_set1_ps(mask.off));
-            for (p, v) in tile.iter_mut().enumerate() {
-                let byte = _mm256_set1_epi32(i32::from(mask.bits[(at + p * step) / LANES]));
-                let set = _mm256_cmpeq_epi32(_mm256_and_si256(byte, lane), lane);
-                *v = _mm256_mul_ps(*v, _mm256_blendv_ps(off, on, _mm256_castsi256_ps(set)));
+            let mut set = [0xFF; P];
+            activate(self.activation, &mut tile, &mut set);
+            if let Some(bits) = &self.bits {
+                for (p, &byte) in set.iter().enumerate() {
+                    let place = (at + p * step) / LANES;
+                    bits.part(place..place + 1)[0] = byte;
+                }
             }
-        }
-        for (p, v) in tile.into_iter().enumerate() {
-            // SAFETY: within at..last.
-            unsafe { _mm256_storeu_ps(out.add(p * step), v) };
+            if let Some(mask) = self.mask {
+                let lane = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+                let (on, off) = (_mm256_set1_ps(mask.on), _mm256_set1_ps(mask.off));
+                for (p, v) in tile.iter_mut().enumerate() {
+                    let byte = _mm256_set1_epi32(i32::from(mask.bits[(at + p * step) / LANES]));
+                    let set = _mm256_cmpeq_epi32(_mm256_and_si256(byte, lane), lane);
+                    *v = _mm256_mul_ps(*v, _mm256_blendv_ps(off, on, _mm256_castsi256_ps(set)));
+                }
+            }
+            for (p, v) in tile.into_iter().enumerate() {
+                _mm256_storeu_ps(out.add(p * step), v);
+            }
         }
     }
 }
 
-#[inline]
-#[target_feature(enable = "avx2,fma")]
-fn activate<const P: usize>(activation: Activation, tile: &mut [__m256; P], set: &mut [u8; P]) {
-    let zero = _mm256_setzero_ps();
-    match activation {
-        Activation::None => {}
-        Activation::Relu => {
-            for (v, set) in tile.iter_mut().zip(set) {
-                *set = _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(*v, zero)) as u8;
-                *v = _mm256_max_ps(*v, zero);
+/// # Safety
+/// The machine has AVX2.
+#[inline(always)]
+unsafe fn activate<const P: usize>(activation: Activation, tile: &mut [__m256; P], set: &mut [u8; P]) {
+    // SAFETY: promised by the caller: the machine has AVX2.
+    unsafe {
+        let zero = _mm256_setzero_ps();
+        match activation {
+            Activation::None => {}
+            Activation::Relu => {
+                for (v, set) in tile.iter_mut().zip(set) {
+                    *set = _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(*v, zero)) as u8;
+                    *v = _mm256_max_ps(*v, zero);
+                }
             }
-        }
-        Activation::LeakyRelu(slope) => {
-            let slope = _mm256_set1_ps(slope);
-            for (v, set) in tile.iter_mut().zip(set) {
-                let above = _mm256_cmp_ps::<_CMP_GT_OQ>(*v, zero);
-                *set = _mm256_movemask_ps(above) as u8;
-                *v = _mm256_blendv_ps(_mm256_mul_ps(*v, slope), *v, above);
+            Activation::LeakyRelu(slope) => {
+                let slope = _mm256_set1_ps(slope);
+                for (v, set) in tile.iter_mut().zip(set) {
+                    let above = _mm256_cmp_ps::<_CMP_GT_OQ>(*v, zero);
+                    *set = _mm256_movemask_ps(above) as u8;
+                    *v = _mm256_blendv_ps(_mm256_mul_ps(*v, slope), *v, above);
+                }
             }
-        }
-        Activation::Clip(low, high) => {
-            let (low, high) = (_mm256_set1_ps(low), _mm256_set1_ps(high));
-            for (v, set) in tile.iter_mut().zip(set) {
-                let inside = _mm256_and_ps(
-                    _mm256_cmp_ps::<_CMP_GT_OQ>(*v, low),
-                    _mm256_cmp_ps::<_CMP_LT_OQ>(*v, high),
-                );
-                *set = _mm256_movemask_ps(inside) as u8;
-                *v = _mm256_min_ps(_mm256_max_ps(*v, low), high);
+            Activation::Clip(low, high) => {
+                let (low, high) = (_mm256_set1_ps(low), _mm256_set1_ps(high));
+                for (v, set) in tile.iter_mut().zip(set) {
+                    let inside = _mm256_and_ps(
+                        _mm256_cmp_ps::<_CMP_GT_OQ>(*v, low),
+                        _mm256_cmp_ps::<_CMP_LT_OQ>(*v, high),
+                    );
+                    *set = _mm256_movemask_ps(inside) as u8;
+                    *v = _mm256_min_ps(_mm256_max_ps(*v, low), high);
+                }
             }
         }
     }

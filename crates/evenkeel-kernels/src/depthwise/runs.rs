@@ -21,6 +21,14 @@ pub(super) struct Run {
     pub(super) taps: Vec<(u32, u32)>,
 }
 
+impl Run {
+    /// The taps a row, if they read neighbours and targets move on by one source.
+    pub(super) fn sliding(&self) -> Option<usize> {
+        let neighbours = self.taps.windows(2).all(|pair| pair[0].0 + 1 == pair[1].0);
+        (self.source_advance == 1 && neighbours).then_some(self.taps.len())
+    }
+}
+
 /// The runs of a row, forwards.
 pub(super) fn forward(axis: Axis) -> Vec<Run> {
     split(&Taps::forward(axis), axis.output, 1, axis.stride)
