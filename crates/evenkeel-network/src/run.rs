@@ -296,11 +296,7 @@ fn masked(sum: Tensor, mask: &SlopeMask, room: &Room) -> Result<Tensor, Fault> {
     let mut sum = if sum.is_shared() { sum.copied(room)? } else { sum };
     let mask = mask.as_mask();
     if let Some(values) = sum.values_mut::<f32>() {
-        evenkeel_kernels::parallel::rows(values, 1, 1 << 15, |first, part| {
-            for (i, value) in part.iter_mut().enumerate() {
-                *value *= mask.slope(first + i);
-            }
-        });
+        evenkeel_kernels::activation::apply_mask(mask, values);
     } else if let Some(values) = sum.values_mut::<f64>() {
         for (i, value) in values.iter_mut().enumerate() {
             *value *= f64::from(mask.slope(i));

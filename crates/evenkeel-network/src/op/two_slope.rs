@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use evenkeel_kernels::parallel;
+use evenkeel_kernels::activation::two_slope;
 use evenkeel_kernels::tail::Activation;
 
 use super::registry::{Entry, entry};
@@ -49,15 +49,7 @@ pub fn activate(activation: Activation, x: Tensor, taped: bool, room: &Room) -> 
     let got = y.dtype();
     let mut bits = room.take::<u8>(if taped { stored(&y).div_ceil(8) } else { 0 })?;
     if let Some(values) = y.values_mut::<f32>() {
-        if taped {
-            parallel::rows(&mut bits, 1, 1 << 13, |first, part| {
-                for (i, byte) in part.iter_mut().enumerate() {
-                    let lanes = values[(first + i) * 8..].iter().take(8).enumerate();
-                    *byte = lanes.fold(0, |byte, (lane, &v)| byte | u8::from(activation.bit(v)) << lane);
-                }
-            });
-        }
-        parallel::rows(values, 1, 1 << 15, |_, part| part.iter_mut().for_each(|v| *v = activation.value(*v)));
+        two_slope(activation, values, taped.then_some(&mut *bits));
     } else if let Some(values) = y.values_mut::<f64>() {
         if taped {
             bits.fill(0);
