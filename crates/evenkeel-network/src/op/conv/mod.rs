@@ -205,11 +205,16 @@ impl Layer {
             bits: with_bits.then_some(&mut bits),
             mask: None,
         };
-        let x = x.to_channels_last(room)?;
+        let stem = conv2d::stem_serves(&g) && x.layout() == Layout::Plain;
+        let x = if stem { x } else { x.to_channels_last(room)? };
         let (Some(from), Some(into)) = (x.values::<f32>(), y.values_mut::<f32>()) else {
             return Err(Fault::Value("a map that should be unshared is shared".into()));
         };
-        conv2d::forward(&g, &self.weights, from, into, tail);
+        if stem {
+            conv2d::stem_forward(&g, &self.weights, from, into, tail);
+        } else {
+            conv2d::forward(&g, &self.weights, from, into, tail);
+        }
         drop((added, x));
         let y = if rank == 3 { y.to_plain(room)?.reshaped(&[g.batch, g.out_c, g.out_w()])? } else { y };
         let activation = self.activation;
@@ -221,12 +226,25 @@ impl Layer {
             if !back.wants(0) {
                 return Ok(());
             }
-            let gradient = self.pull(cotangent, rank, back)?;
-            back.give(0, gradient)
+            let gradient =
+                if stem { self.pull_stem(cotangent, rank, back) } else { self.pull(cotangent, rank, back) };
+            back.give(0, gradient?)
         });
         answer.mask =
             with_bits.then(|| SlopeMask { bits: Arc::new(bits), on: 1.0, off: activation.slope_off() });
         Ok(answer)
+    }
+
+    /// To a planar map of few channels.
+    fn pull_stem(&self, cotangent: Tensor, rank: usize, back: &Back<'_>) -> Result<Tensor, Fault> {
+        let g = self.geometry;
+        let cotangent =
+            if rank == 3 { cotangent.reshaped(&[g.batch, g.out_c, 1, g.out_w()])? } else { cotangent };
+        let cotangent = cotangent.to_channels_last(back.room())?;
+        let from = floats(&cotangent)?;
+        let run = |out: &mut [f32]| conv2d::stem_pullback(&g, &self.weights, from, out, false);
+        let gx = back.room().tensor(&[g.batch, g.in_c, g.in_h, g.in_w], run)?;
+        if rank == 3 { gx.reshaped(&[g.batch, g.in_c, g.in_w]) } else { Ok(gx) }
     }
 
     fn pull(&self, cotangent: Tensor, rank: usize, back: &mut Back<'_>) -> Result<Tensor, Fault> {
