@@ -15,7 +15,7 @@ use evenkeel_network::{Error, Fault, Limits, Network, Tensor};
 
 /// What became of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// Right.
     Passed,
     /// Right after widening its types.
@@ -27,7 +27,7 @@ pub enum Outcome {
 }
 
 /// A case and what became of it.
-pub struct Case {
+pub(crate) struct Case {
     /// The folder's name.
     pub name: String,
     /// The kind: the name of the folder around it.
@@ -62,7 +62,7 @@ fn note(folder: &Path) -> Option<Note> {
 }
 
 /// Runs the case in this folder.
-pub fn run(folder: &Path) -> Option<Case> {
+pub(crate) fn run(folder: &Path) -> Option<Case> {
     let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
     let note = note(folder)?;
     let outcome = catch_unwind(AssertUnwindSafe(|| outcome(folder, &note)));

@@ -50,12 +50,12 @@ fn kinds(cases: &[Case]) -> String {
 }
 
 /// For the terminal.
-pub fn summary(cases: &[Case]) -> String {
+pub(crate) fn summary(cases: &[Case]) -> String {
     kinds(cases)
 }
 
 /// docs/operators.md.
-pub fn document(cases: &[Case]) -> String {
+pub(crate) fn document(cases: &[Case]) -> String {
     let mut text = String::from(
         "# Operators\n\nWritten by `cargo run --release -p evenkeel-network --example conformance` from the table of operators and a run of the \
          ONNX standard's own tests\n(`testdata/onnx/export_cases.py` writes those out). Do not edit.\n\nA test passes if the fast walk and \
