@@ -148,7 +148,8 @@ fn compare(got: &Tensor, expected: &Tensor, element_type: i32, note: &Note) -> R
         _ => 0.0,
     };
     let rtol = note.rtol.max(half);
-    let close = |a: f64, b: f64| a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= note.atol + rtol * b.abs();
+    let close =
+        |a: f64, b: f64| a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= note.atol + rtol * b.abs();
     let differing = |pairs: Vec<(f64, f64)>| pairs.into_iter().enumerate().find(|&(_, (a, b))| !close(a, b));
     let wide = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(&a, &b)| (a.into(), b.into())).collect();
     let wrong = match (got.data(), expected.data()) {

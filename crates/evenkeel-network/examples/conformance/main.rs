@@ -38,11 +38,11 @@ fn main() {
         cases.push(case);
     }
     print!("{}", table::summary(&cases));
-    if let Some(path) = option("--write") {
-        if let Err(error) = fs::write(path, table::document(&cases)) {
-            eprintln!("cannot write {path}: {error}");
-            std::process::exit(2);
-        }
+    if let Some(path) = option("--write")
+        && let Err(error) = fs::write(path, table::document(&cases))
+    {
+        eprintln!("cannot write {path}: {error}");
+        std::process::exit(2);
     }
     let failed = |case: &Case| matches!(case.outcome, Outcome::Failed(_));
     std::process::exit(i32::from(cases.iter().any(failed)));
@@ -52,7 +52,8 @@ fn main() {
 fn folders(root: &Path) -> Vec<PathBuf> {
     let inside = |path: &Path| {
         let entries = fs::read_dir(path).into_iter().flatten().flatten();
-        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+        let mut paths: Vec<PathBuf> =
+            entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
         paths.sort();
         paths
     };

@@ -42,7 +42,9 @@ fn by(cases: &[Case], key: impl Fn(&Case) -> &str) -> BTreeMap<&str, Count> {
 }
 
 fn kinds(cases: &[Case]) -> String {
-    let mut text = String::from("| tests | passed | failed | widened | not claimed | all |\n|---|---|---|---|---|---|\n");
+    let mut text = String::from(
+        "| tests | passed | failed | widened | not claimed | all |\n|---|---|---|---|---|---|\n",
+    );
     let mut all = Count::default();
     cases.iter().for_each(|case| all.add(&case.outcome));
     by(cases, |case| &case.kind).iter().for_each(|(kind, count)| text += &count.row(kind));
@@ -71,8 +73,11 @@ pub(crate) fn document(cases: &[Case]) -> String {
     let mut counts: BTreeMap<String, Count> = BTreeMap::new();
     let mut gradients: BTreeMap<String, bool> = BTreeMap::new();
     for entry in registry::entries() {
-        let name =
-            if entry.domain.is_empty() { entry.name.into() } else { format!("{}.{}", entry.domain, entry.name) };
+        let name = if entry.domain.is_empty() {
+            entry.name.into()
+        } else {
+            format!("{}.{}", entry.domain, entry.name)
+        };
         counts.entry(name.clone()).or_default();
         gradients.insert(name, entry.gradient);
     }

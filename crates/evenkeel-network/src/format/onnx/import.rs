@@ -12,7 +12,7 @@ use super::message::{
     AttributeMessage, Function, GraphMessage, Model, NodeMessage, OperatorSet, TensorMessage, ValueInfo,
 };
 use super::values::{self, Refusal};
-use super::{NEWEST_OPSET, OLDEST_OPSET, attribute, damaged};
+use super::{NEWEST_OPSET, OLDEST_OPSET, attribute, damaged, legacy};
 use crate::error::{Error, Offender, Result};
 use crate::graph::{Body, Dim, Graph};
 use crate::op::{Attribute, Attributes, Definition, registry};
@@ -77,6 +77,19 @@ impl<'m> Frame<'m> {
         }
         self.attributes.get(&*message.ref_attr_name).copied()
     }
+}
+
+/// The names of a node's inputs without what its bodies capture.
+fn own_inputs(node: &NodeMessage, frame: &Frame<'_>, captures_nothing: bool) -> Vec<String> {
+    let mut inputs: Vec<String> = node.input.iter().map(|name| frame.name(name)).collect();
+    while captures_nothing && inputs.last().is_some_and(String::is_empty) {
+        inputs.pop();
+    }
+    // A Loop has two inputs before the values it carries, even if both are left out.
+    while domain(&node.domain).is_empty() && node.op_type == "Loop" && inputs.len() < 2 {
+        inputs.push(String::new());
+    }
+    inputs
 }
 
 struct Import<'m> {
@@ -271,51 +284,8 @@ impl<'m> Import<'m> {
     ) -> Result<()> {
         let own = domain(&node.domain);
         let operator = if own.is_empty() { node.op_type.clone() } else { format!("{own}.{}", node.op_type) };
-        let mut inputs: Vec<String> = node.input.iter().map(|name| frame.name(name)).collect();
-        let mut attributes = BTreeMap::new();
-        let mut captured = Vec::new();
-        let mut sorted: Vec<&'m AttributeMessage> = node.attribute.iter().collect();
-        sorted.sort_by(|a, b| a.name.cmp(&b.name));
-        for message in sorted {
-            let Some(resolved) = frame.resolve(message) else { continue };
-            let value = match &resolved.g {
-                Some(_) if !message.ref_attr_name.is_empty() => {
-                    self.refuse(called, &operator, "graphs given to a function are not supported".into());
-                    continue;
-                }
-                Some(subgraph) => {
-                    let body = self.body(subgraph, frame)?;
-                    captured.extend(body.captures.iter().cloned());
-                    Some(Attribute::Graph(Box::new(body)))
-                }
-                None => match attribute::value(resolved, self.folder.as_ref()) {
-                    Ok(value) => value,
-                    Err(Refusal::Damaged(problem)) => {
-                        let name = &message.name;
-                        return Err(damaged(format!("attribute {name:?} of node {called:?} {problem}")));
-                    }
-                    Err(Refusal::Unsupported(problem)) => {
-                        self.refuse(called, &operator, format!("attribute {:?}: {problem}", message.name));
-                        continue;
-                    }
-                },
-            };
-            if let Some(value) = value {
-                if let Attribute::Tensor(tensor) = &value {
-                    self.charge(frame, tensor)?;
-                }
-                attributes.insert(message.name.clone(), value);
-            }
-        }
-        if captured.is_empty() {
-            while inputs.last().is_some_and(String::is_empty) {
-                inputs.pop();
-            }
-        }
-        // A Loop has two inputs before the values it carries, even if both are left out.
-        while own.is_empty() && node.op_type == "Loop" && inputs.len() < 2 {
-            inputs.push(String::new());
-        }
+        let (attributes, captured) = self.attributes(node, (called, &operator), frame)?;
+        let inputs = own_inputs(node, frame, captured.is_empty());
         let Some(entry) = registry::find(own, &node.op_type) else {
             self.refuse(called, &operator, "is not an operator of this engine".into());
             return Ok(());
@@ -328,28 +298,76 @@ impl<'m> Import<'m> {
             );
             return Ok(());
         };
-        if opset < 7 && attributes.contains_key("broadcast") && attributes.contains_key("axis") {
-            self.refuse(called, &operator, "broadcasting along an attribute's axis is not supported".into());
-            return Ok(());
-        }
+        let at_axis = match (attributes.0.get("broadcast"), attributes.0.get("axis")) {
+            (Some(_), Some(&Attribute::Int(axis))) if opset < 7 => Some(axis),
+            _ => None,
+        };
         let definition = Definition {
             operator: &node.op_type,
             opset,
-            attributes: &Attributes(attributes),
+            attributes: &attributes,
             inputs: inputs.len(),
             outputs: node.output.len(),
         };
-        match (entry.build)(&definition) {
-            Ok(op) => {
-                inputs.extend(captured);
-                let outputs: Vec<String> = node.output.iter().map(|name| frame.name(name)).collect();
-                let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
-                let outputs: Vec<&str> = outputs.iter().map(String::as_str).collect();
-                graph.node(&operator, Arc::from(op), &inputs, &outputs).name = called.into();
+        let op = match ((entry.build)(&definition), at_axis) {
+            (Ok(inner), Some(axis)) => Box::new(legacy::AtAxis { inner, axis }),
+            (Ok(op), None) => op,
+            (Err(fault), _) => {
+                self.refuse(called, &operator, fault.to_string());
+                return Ok(());
             }
-            Err(fault) => self.refuse(called, &operator, fault.to_string()),
-        }
+        };
+        let outputs: Vec<String> = node.output.iter().map(|name| frame.name(name)).collect();
+        let inputs: Vec<&str> = inputs.iter().chain(&captured).map(String::as_str).collect();
+        let outputs: Vec<&str> = outputs.iter().map(String::as_str).collect();
+        graph.node(&operator, Arc::from(op), &inputs, &outputs).name = called.into();
         Ok(())
+    }
+
+    /// The attributes of a node, and what its bodies capture.
+    fn attributes(
+        &mut self,
+        node: &'m NodeMessage,
+        (called, operator): (&str, &str),
+        frame: &Frame<'m>,
+    ) -> Result<(Attributes, Vec<String>)> {
+        let (mut attributes, mut captured) = (BTreeMap::new(), Vec::new());
+        let mut sorted: Vec<&'m AttributeMessage> = node.attribute.iter().collect();
+        sorted.sort_by(|a, b| a.name.cmp(&b.name));
+        for message in sorted {
+            let name = &message.name;
+            let Some(resolved) = frame.resolve(message) else { continue };
+            let value = match &resolved.g {
+                Some(_) if !message.ref_attr_name.is_empty() => {
+                    self.refuse(called, operator, "graphs given to a function are not supported".into());
+                    continue;
+                }
+                Some(subgraph) => {
+                    let body = self.body(subgraph, frame)?;
+                    captured.extend(body.captures.iter().cloned());
+                    Some(Attribute::Graph(Box::new(body)))
+                }
+                None => match attribute::value(resolved, self.folder.as_ref()) {
+                    Ok(value) => value,
+                    Err(Refusal::Damaged(problem)) => {
+                        return Err(damaged(format!("attribute {name:?} of node {called:?} {problem}")));
+                    }
+                    Err(Refusal::Unsupported(problem)) => {
+                        self.refuse(called, operator, format!("attribute {name:?}: {problem}"));
+                        continue;
+                    }
+                },
+            };
+            if let Some(Attribute::Tensor(tensor)) = &value {
+                self.charge(frame, tensor)?;
+            }
+            if let Some(value) = value
+                && attributes.insert(name.clone(), value).is_some()
+            {
+                return Err(damaged(format!("node {called:?} has two attributes {name:?}")));
+            }
+        }
+        Ok((Attributes(attributes), captured))
     }
 
     /// A subgraph, closed: what nothing in it makes becomes an input after the declared ones.

@@ -16,13 +16,14 @@ use crate::tensor::{Limits, Tensor};
 mod attribute;
 mod external;
 mod import;
+mod legacy;
 pub mod message;
 mod values;
 
 pub use values::{dtype, type_name};
 
-/// The oldest version of ONNX's own operators that is understood. The standard's tests still use it; its successor differs only in
-/// broadcasting by attribute, which is refused.
+/// The oldest version of ONNX's own operators that is understood. The standard's tests still use it; it differs from
+/// its successor in how it broadcasts, which is accepted where the two agree.
 pub const OLDEST_OPSET: i64 = 6;
 /// The newest.
 pub const NEWEST_OPSET: i64 = 28;
