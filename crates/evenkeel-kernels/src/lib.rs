@@ -8,11 +8,13 @@ pub mod buffer;
 pub mod conv2d;
 pub mod cpu;
 pub mod depthwise;
+pub mod elementwise;
 pub mod gemm;
 pub mod layout;
 pub mod parallel;
 pub mod peak;
 pub mod pool;
+pub mod real;
 pub mod tail;
 
 mod disjoint;

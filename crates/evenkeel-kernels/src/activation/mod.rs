@@ -1,13 +1,20 @@
-//! Activations on flat slices of any length: the two-slope ones, whose tape is one bit an element.
+//! Activations on flat slices of any length: the two-slope ones, whose tape is one bit an element, and the smooth ones, whose
+//! pullback needs their input.
 //!
 //! Bit `i % 8` of byte `i / 8` belongs to element `i`; the last byte's spare bits are zero. Large slices are split over threads at whole
 //! bytes.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+pub(crate) mod curves;
+mod function;
 mod reference;
+mod smooth;
 #[cfg(test)]
 mod tests;
+
+pub use function::Function;
+pub use smooth::{apply, pull};
 
 use crate::disjoint::Disjoint;
 use crate::layout::LANES;

@@ -1,0 +1,162 @@
+//! Elementary functions on `f32` without a branch, so that loops over them become vectors, within a few units in the last place.
+//!
+//! Each reduces its argument exactly and ends in a polynomial fitted to minimise the largest error. Infinities and NaN come
+//! out as the functions' limits.
+
+/// `coefficients[0] + x * (coefficients[1] + x * (...))`.
+#[inline(always)]
+fn polynomial<const N: usize>(x: f32, coefficients: [f32; N]) -> f32 {
+    let mut sum = coefficients[N - 1];
+    for i in (0..N - 1).rev() {
+        sum = sum * x + coefficients[i];
+    }
+    sum
+}
+
+/// `x` as `n ln 2 + r` with `|r| <= ln(2)/2`. NaN stays NaN in the rest.
+#[inline(always)]
+fn reduce(x: f32) -> (i32, f32) {
+    const ROUND: f32 = 12_582_912.0; // adding it leaves the nearest integer in the low bits
+    let shifted = x * std::f32::consts::LOG2_E + ROUND;
+    let n = shifted - ROUND;
+    let bits = (shifted.to_bits() as i32).wrapping_sub(ROUND.to_bits() as i32);
+    let rest = x - n * 0.693_359_4 - n * -2.121_944_4e-4; // ln 2 in two parts, the first with few digits
+    (bits, rest)
+}
+
+/// `e^r - 1` for `|r| <= ln(2)/2`.
+#[inline(always)]
+fn exp_m1_near_zero(r: f32) -> f32 {
+    let curve = [0.5, 0.166_666_67, 4.166_634_2e-2, 8.333_271e-3, 1.394_204_6e-3, 1.991_562_3e-4];
+    r + r * r * polynomial(r, curve)
+}
+
+/// `2^n` for `-126 <= n <= 127`.
+#[inline(always)]
+fn power_of_two(n: i32) -> f32 {
+    f32::from_bits((n.wrapping_add(127) as u32) << 23)
+}
+
+/// `x` brought into `low..=high`; NaN stays.
+#[inline(always)]
+pub(super) fn between(x: f32, low: f32, high: f32) -> f32 {
+    let x = if x < low { low } else { x };
+    if x > high { high } else { x }
+}
+
+#[inline(always)]
+pub(crate) fn exp(x: f32) -> f32 {
+    let (n, r) = reduce(between(x, -104.0, 89.0));
+    // In two factors, so that neither leaves the normal range on the way to a subnormal or to infinity.
+    let half = n >> 1;
+    (1.0 + exp_m1_near_zero(r)) * power_of_two(half) * power_of_two(n.wrapping_sub(half))
+}
+
+/// `e^x - 1` for `x <= 0` (above, it is that of zero).
+#[inline(always)]
+pub(crate) fn exp_m1(x: f32) -> f32 {
+    let (n, r) = reduce(between(x, -20.0, 0.0));
+    let scale = power_of_two(n);
+    exp_m1_near_zero(r) * scale + (scale - 1.0)
+}
+
+#[inline(always)]
+pub(crate) fn ln(x: f32) -> f32 {
+    let tiny = x < f32::MIN_POSITIVE;
+    let scaled = if tiny { x * 33_554_432.0 } else { x }; // 2^25
+    let bits = scaled.to_bits() as i32;
+    // The exponent that leaves a mantissa in [sqrt(1/2), sqrt 2).
+    let exponent = (bits.wrapping_sub(0x3F35_04F3)) >> 23;
+    let mantissa = f32::from_bits(bits.wrapping_sub(exponent << 23) as u32);
+    let f = mantissa - 1.0;
+    let curve = [
+        0.333_333_1,
+        -0.249_999_82,
+        0.200_023_57,
+        -0.166_696_1,
+        0.142_160_12,
+        -0.123_761_95,
+        0.118_860_71,
+        -0.118_458_97,
+        6.952_493e-2,
+    ];
+    let n = exponent as f32 - if tiny { 25.0 } else { 0.0 };
+    let square = f * f;
+    let low = f * square * polynomial(f, curve) + n * -2.121_944_4e-4 - 0.5 * square;
+    let result = f + low + n * 0.693_359_4;
+    let special = if x == 0.0 {
+        f32::NEG_INFINITY
+    } else if x > 0.0 {
+        f32::INFINITY
+    } else {
+        f32::NAN
+    };
+    if x > 0.0 && x < f32::INFINITY { result } else { special }
+}
+
+/// `ln(1 + x)` for `x >= 0`.
+#[inline(always)]
+pub(crate) fn ln_1p(x: f32) -> f32 {
+    let sum = 1.0 + x;
+    // What the sum lost, to first order.
+    let lost = x - (sum - 1.0);
+    ln(sum) + if sum < f32::INFINITY { lost / sum } else { 0.0 }
+}
+
+#[inline(always)]
+pub(crate) fn sigmoid(x: f32) -> f32 {
+    let e = exp(-x.abs());
+    (if x < 0.0 { e } else { 1.0 }) / (1.0 + e)
+}
+
+#[inline(always)]
+pub(crate) fn tanh(x: f32) -> f32 {
+    let t = exp_m1(-2.0 * x.abs());
+    (-t / (t + 2.0)).copysign(x)
+}
+
+/// `erfc(x)` for `x >= 0`, to an absolute accuracy.
+#[inline(always)]
+pub(crate) fn erfc(x: f32) -> f32 {
+    let x = if x > 11.0 { 11.0 } else { x };
+    let t = 1.0 / (1.0 + 0.4 * x);
+    let curve = [
+        0.225_686_32,
+        0.225_421_45,
+        0.210_272_97,
+        0.155_972_15,
+        0.177_787,
+        -6.028_942_5e-2,
+        0.189_434_78,
+        -0.118_553_05,
+        -5.941_536_3e-2,
+        7.088_327e-2,
+        -1.720_009_3e-2,
+    ];
+    exp(-x * x) * t * polynomial(t, curve)
+}
+
+#[inline(always)]
+pub(crate) fn erf(x: f32) -> f32 {
+    let far = x.abs();
+    let curve =
+        [1.128_379_2, -0.376_126_27, 0.112_836, -2.685_444_5e-2, 5.189_535_4e-3, -8.020_842e-4, 7.889_123e-5];
+    let square = if far > 1.0 { 1.0 } else { x * x };
+    let near = x * polynomial(square, curve);
+    if far < 1.0 { near } else { (1.0 - erfc(far)).copysign(x) }
+}
+
+/// The normal distribution function, `(1 + erf(x / sqrt 2)) / 2`.
+#[inline(always)]
+pub(crate) fn normal(x: f32) -> f32 {
+    let z = x * std::f32::consts::FRAC_1_SQRT_2;
+    let tail = 0.5 * erfc(z.abs());
+    let near = 0.5 + 0.5 * erf(z);
+    if z < -0.5 {
+        tail
+    } else if z > 1.0 {
+        1.0 - tail
+    } else {
+        near
+    }
+}
