@@ -23,6 +23,7 @@ pub mod expand;
 pub mod gather;
 pub mod identity;
 pub mod pad;
+pub mod pool;
 #[cfg(test)]
 pub(crate) mod proof;
 pub mod registry;

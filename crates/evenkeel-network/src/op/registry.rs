@@ -33,6 +33,7 @@ const TABLE: &[&[Entry]] = &[
     super::gather::ENTRIES,
     super::identity::ENTRIES,
     super::pad::ENTRIES,
+    super::pool::ENTRIES,
     super::reshape::ENTRIES,
     super::shape::ENTRIES,
     super::slice::ENTRIES,
