@@ -29,6 +29,11 @@ fn planes(axes: &[Axis], outputs: usize) -> (usize, usize, usize) {
     (outputs / to.max(1), from, to)
 }
 
+/// Whether a value is not even comparable to itself.
+fn nan<T: PartialOrd>(value: T) -> bool {
+    value.partial_cmp(&value).is_none()
+}
+
 /// Maxima, and each winner's place in its plane: the first of equals, or a NaN.
 pub(super) fn max<T: Ordered>(axes: &[Axis], x: &[T], y: &mut [T], winners: &mut [u32]) {
     let (count, from, to) = planes(axes, y.len());
@@ -37,7 +42,7 @@ pub(super) fn max<T: Ordered>(axes: &[Axis], x: &[T], y: &mut [T], winners: &mut
             let (mut best, mut winner) = (T::LOWEST, NOBODY);
             for &cell in cells {
                 let value = x[plane * from + cell];
-                let beats = winner == NOBODY || value > best || (value != value && best == best);
+                let beats = winner == NOBODY || value > best || (nan(value) && !nan(best));
                 if beats {
                     (best, winner) = (value, cell as u32);
                 }
