@@ -11,10 +11,12 @@ pub mod depthwise;
 pub mod elementwise;
 pub mod gemm;
 pub mod layout;
+pub mod norm;
 pub mod parallel;
 pub mod peak;
 pub mod pool;
 pub mod real;
+pub mod softmax;
 pub mod tail;
 
 mod disjoint;
