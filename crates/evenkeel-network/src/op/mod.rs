@@ -28,6 +28,7 @@ pub mod pool;
 pub(crate) mod proof;
 pub mod registry;
 pub mod reshape;
+pub mod resize;
 pub mod shape;
 pub mod slice;
 mod strided;

@@ -35,6 +35,7 @@ const TABLE: &[&[Entry]] = &[
     super::pad::ENTRIES,
     super::pool::ENTRIES,
     super::reshape::ENTRIES,
+    super::resize::ENTRIES,
     super::shape::ENTRIES,
     super::slice::ENTRIES,
     super::transpose::ENTRIES,
