@@ -9,14 +9,13 @@ pub mod conv2d;
 pub mod cpu;
 pub mod depthwise;
 pub mod elementwise;
+pub mod formula;
 pub mod gemm;
 pub mod layout;
-pub mod norm;
 pub mod parallel;
 pub mod peak;
 pub mod pool;
 pub mod real;
-pub mod softmax;
 pub mod tail;
 
 mod disjoint;

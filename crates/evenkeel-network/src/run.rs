@@ -292,7 +292,7 @@ fn add(values: &mut [f32], other: &[f32]) {
 }
 
 /// `sum` times the slopes of `mask`, in place where it is not shared.
-fn masked(sum: Tensor, mask: &SlopeMask, room: &Room) -> Result<Tensor, Fault> {
+pub(crate) fn masked(sum: Tensor, mask: &SlopeMask, room: &Room) -> Result<Tensor, Fault> {
     let mut sum = if sum.is_shared() { sum.copied(room)? } else { sum };
     let mask = mask.as_mask();
     if let Some(values) = sum.values_mut::<f32>() {

@@ -204,6 +204,30 @@ impl Tensor {
         Tensor { shape: shape.into(), layout: Layout::ChannelsLast, data: Arc::new(Data::F32(values)) }
     }
 
+    /// A tensor of values stored in this layout, padding lanes included.
+    ///
+    /// # Errors
+    /// If their number does not fit, or a channels-last tensor is not an f32 one of rank 4.
+    pub fn in_storage<T: Element>(
+        shape: &[usize],
+        layout: Layout,
+        values: impl Into<Store<T>>,
+    ) -> Result<Tensor, Fault> {
+        let values = values.into();
+        let expected = match (layout, shape) {
+            (Layout::Plain, _) => checked_len(shape),
+            (Layout::ChannelsLast, &[n, c, h, w]) if T::DTYPE == DType::F32 => {
+                checked_len(&[n, h, w, stride(c)])
+            }
+            _ => None,
+        };
+        if expected != Some(values.len()) {
+            let expected = format!("room for {} {} values", values.len(), T::DTYPE);
+            return Err(Fault::Shape { input: 0, expected, got: shape.to_vec() });
+        }
+        Ok(Tensor { shape: shape.into(), layout, data: Arc::new(T::wrap(values)) })
+    }
+
     /// A tensor of rank 0.
     pub fn scalar<T: Element>(value: T) -> Tensor {
         Tensor::new(&[], vec![value])

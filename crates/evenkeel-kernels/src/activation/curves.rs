@@ -44,8 +44,9 @@ pub(super) fn between(x: f32, low: f32, high: f32) -> f32 {
     if x > high { high } else { x }
 }
 
+/// `e^x`.
 #[inline(always)]
-pub(crate) fn exp(x: f32) -> f32 {
+pub fn exp(x: f32) -> f32 {
     let (n, r) = reduce(between(x, -104.0, 89.0));
     // In two factors, so that neither leaves the normal range on the way to a subnormal or to infinity.
     let half = n >> 1;
@@ -54,14 +55,15 @@ pub(crate) fn exp(x: f32) -> f32 {
 
 /// `e^x - 1` for `x <= 0` (above, it is that of zero).
 #[inline(always)]
-pub(crate) fn exp_m1(x: f32) -> f32 {
+pub fn exp_m1(x: f32) -> f32 {
     let (n, r) = reduce(between(x, -20.0, 0.0));
     let scale = power_of_two(n);
     exp_m1_near_zero(r) * scale + (scale - 1.0)
 }
 
+/// The natural logarithm.
 #[inline(always)]
-pub(crate) fn ln(x: f32) -> f32 {
+pub fn ln(x: f32) -> f32 {
     let tiny = x < f32::MIN_POSITIVE;
     let scaled = if tiny { x * 33_554_432.0 } else { x }; // 2^25
     let bits = scaled.to_bits() as i32;
@@ -96,28 +98,30 @@ pub(crate) fn ln(x: f32) -> f32 {
 
 /// `ln(1 + x)` for `x >= 0`.
 #[inline(always)]
-pub(crate) fn ln_1p(x: f32) -> f32 {
+pub fn ln_1p(x: f32) -> f32 {
     let sum = 1.0 + x;
     // What the sum lost, to first order.
     let lost = x - (sum - 1.0);
     ln(sum) + if sum < f32::INFINITY { lost / sum } else { 0.0 }
 }
 
+/// `1 / (1 + e^-x)`.
 #[inline(always)]
-pub(crate) fn sigmoid(x: f32) -> f32 {
+pub fn sigmoid(x: f32) -> f32 {
     let e = exp(-x.abs());
     (if x < 0.0 { e } else { 1.0 }) / (1.0 + e)
 }
 
+/// The hyperbolic tangent.
 #[inline(always)]
-pub(crate) fn tanh(x: f32) -> f32 {
+pub fn tanh(x: f32) -> f32 {
     let t = exp_m1(-2.0 * x.abs());
     (-t / (t + 2.0)).copysign(x)
 }
 
 /// `erfc(x)` for `x >= 0`, to an absolute accuracy.
 #[inline(always)]
-pub(crate) fn erfc(x: f32) -> f32 {
+pub fn erfc(x: f32) -> f32 {
     let x = if x > 11.0 { 11.0 } else { x };
     let t = 1.0 / (1.0 + 0.4 * x);
     let curve = [
@@ -136,18 +140,12 @@ pub(crate) fn erfc(x: f32) -> f32 {
     exp(-x * x) * t * polynomial(t, curve)
 }
 
+/// The error function.
 #[inline(always)]
-pub(crate) fn erf(x: f32) -> f32 {
+pub fn erf(x: f32) -> f32 {
     let far = x.abs();
-    let curve = [
-        std::f32::consts::FRAC_2_SQRT_PI,
-        -0.376_126_27,
-        0.112_836,
-        -2.685_444_5e-2,
-        5.189_535e-3,
-        -8.020_842e-4,
-        7.889_123e-5,
-    ];
+    let curve =
+        [1.128_379_2, -0.376_126_27, 0.112_836, -2.685_444_5e-2, 5.189_535_4e-3, -8.020_842e-4, 7.889_123e-5];
     let square = if far > 1.0 { 1.0 } else { x * x };
     let near = x * polynomial(square, curve);
     if far < 1.0 { near } else { (1.0 - erfc(far)).copysign(x) }
@@ -155,7 +153,7 @@ pub(crate) fn erf(x: f32) -> f32 {
 
 /// The normal distribution function, `(1 + erf(x / sqrt 2)) / 2`.
 #[inline(always)]
-pub(crate) fn normal(x: f32) -> f32 {
+pub fn normal(x: f32) -> f32 {
     let z = x * std::f32::consts::FRAC_1_SQRT_2;
     let tail = 0.5 * erfc(z.abs());
     let near = 0.5 + 0.5 * erf(z);

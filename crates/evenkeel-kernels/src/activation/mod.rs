@@ -6,7 +6,7 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
-pub(crate) mod curves;
+pub mod curves;
 mod function;
 mod reference;
 mod smooth;

@@ -15,25 +15,45 @@ use evenkeel_kernels::tail::Mask;
 use crate::error::Fault;
 use crate::tensor::{DType, Element, Layout, Room, Tensor};
 
+pub mod activation;
+pub mod arithmetic;
+pub mod batch_norm;
+pub mod broadcast;
 pub mod cast;
+mod channels;
+pub mod choose;
+pub mod clip;
+pub mod compare;
 pub mod concat;
 pub mod conv;
 mod definition;
 pub mod expand;
+pub mod fold;
 pub mod gather;
+pub mod group_norm;
 pub mod identity;
+mod lanes;
+pub mod layer_norm;
+pub mod logic;
+pub mod matmul;
+pub mod norms;
+pub mod number;
 pub mod pad;
-pub mod pool;
+pub mod pointwise;
+mod product;
 #[cfg(test)]
 pub(crate) mod proof;
+pub mod reduce;
 pub mod registry;
 pub mod reshape;
-pub mod resize;
 pub mod shape;
 pub mod slice;
+pub mod softmax;
 mod strided;
 pub mod transpose;
 pub mod two_slope;
+pub mod unary;
+pub mod variadic;
 pub mod window;
 
 pub use definition::{Attribute, Attributes, Definition};
@@ -150,6 +170,15 @@ impl Call<'_> {
     pub fn wants_any(&self) -> bool {
         self.wants.iter().any(|&wanted| wanted)
     }
+}
+
+/// The values of input `input`.
+///
+/// # Errors
+/// If they are of another type.
+pub(crate) fn values_of<T: Element>(tensor: &Tensor, input: usize) -> Result<&[T], Fault> {
+    let expected = type_name::<T>();
+    tensor.values().ok_or(Fault::Type { input, expected, got: tensor.dtype() })
 }
 
 fn type_name<T: Element>() -> &'static str {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use evenkeel_kernels::buffer::Pool;
 
-use super::{Attribute, Attributes, Definition, Operator, registry};
+use super::{Attribute, Attributes, Back, Call, Definition, Gradient, Operator, registry};
 use crate::graph::Graph;
 use crate::plan::Plan;
 use crate::run::walk;
@@ -132,6 +132,63 @@ pub(crate) fn prove_gradient(op: Box<dyn Operator>, inputs: &[Option<Tensor>], c
                     error <= tolerance,
                     "{op:?}: input {i} element {j}: pullback {g}, differences {d} (free layout: {free_layout})"
                 );
+            }
+        }
+    }
+}
+
+/// Proves that an operator that reads any layout answers alike, forwards and back, whether each of its rank-4 inputs comes plain
+/// or channels last. Inputs as for [`prove_gradient`].
+pub(crate) fn prove_layouts(op: Box<dyn Operator>, inputs: &[Option<Tensor>]) {
+    let room = room();
+    let narrowed: Vec<Option<Tensor>> = inputs.iter().map(|x| x.as_ref().map(narrow)).collect();
+    let wants: Vec<bool> = narrowed
+        .iter()
+        .enumerate()
+        .map(|(i, x)| x.as_ref().is_some_and(|x| x.dtype().is_float()) && op.passes_gradient(i))
+        .collect();
+    let answer = |turned: usize| -> (Vec<Tensor>, Vec<Option<Tensor>>) {
+        let turn = |(i, x): (usize, &Option<Tensor>)| {
+            let x = x.as_ref()?;
+            let map = turned >> i & 1 == 1 && x.rank() == 4 && x.dtype() == DType::F32;
+            // A copy, so that an operator may write in place.
+            Some(if map { x.to_channels_last(&room).expect("fits") } else { x.copied(&room).expect("fits") })
+        };
+        let inputs = narrowed.iter().enumerate().map(turn).collect();
+        let answer = op.apply(Call { inputs, wants: &wants, outputs: 1, room: &room }).expect("runs");
+        let mut numbers = Numbers::new(7);
+        let mut seed = narrow(&numbers.tensor(answer.outputs[0].shape(), -1.0, 1.0));
+        seed = seed.in_layout(answer.outputs[0].layout(), &room).expect("fits");
+        if let Some(mask) = &answer.mask {
+            seed = crate::run::masked(seed, mask, &room).expect("fits");
+        }
+        let mut gradients: Vec<Gradient> = narrowed.iter().map(|_| Gradient::default()).collect();
+        let places: Vec<Option<usize>> =
+            wants.iter().enumerate().map(|(i, &wanted)| wanted.then_some(i)).collect();
+        if let Some(pullback) = &answer.pullback {
+            let cotangents = vec![Some(seed)];
+            let mut back = Back { cotangents, places: &places, gradients: &mut gradients, room: &room };
+            pullback(&mut back).expect("pulls back");
+        }
+        let plain = |t: Tensor| t.to_plain(&room).expect("fits");
+        let gradients = gradients.into_iter().map(|g| g.sum.map(plain)).collect();
+        (answer.outputs.into_iter().map(plain).collect(), gradients)
+    };
+    let close = |a: &Tensor, b: &Tensor, what: &str| {
+        assert_eq!(a.shape(), b.shape(), "{op:?}: {what}");
+        let (Some(a), Some(b)) = (a.values::<f32>(), b.values::<f32>()) else { return };
+        let largest = a.iter().fold(1e-3f32, |m, v| m.max(v.abs()));
+        let alike = a.iter().zip(b).all(|(a, b)| (a - b).abs() <= 1e-5 * largest || a == b);
+        assert!(alike, "{op:?}: {what}: {a:?} and {b:?}");
+    };
+    let (ys, gradients) = answer(0);
+    for turned in 1..1 << inputs.len() {
+        let (others, other_gradients) = answer(turned);
+        ys.iter().zip(&others).for_each(|(a, b)| close(a, b, "outputs"));
+        for (a, b) in gradients.iter().zip(&other_gradients) {
+            assert_eq!(a.is_some(), b.is_some());
+            if let (Some(a), Some(b)) = (a, b) {
+                close(a, b, "gradients");
             }
         }
     }

@@ -26,20 +26,35 @@ pub const fn entry(
 
 /// Every file's entries.
 const TABLE: &[&[Entry]] = &[
+    super::activation::ENTRIES,
+    super::activation::FUNCTIONS,
+    super::arithmetic::ENTRIES,
+    super::arithmetic::POW,
+    super::batch_norm::ENTRIES,
     super::cast::ENTRIES,
+    super::choose::ENTRIES,
+    super::clip::ENTRIES,
+    super::compare::ENTRIES,
     super::concat::ENTRIES,
     super::conv::ENTRIES,
     super::expand::ENTRIES,
     super::gather::ENTRIES,
+    super::group_norm::ENTRIES,
     super::identity::ENTRIES,
+    super::norms::ENTRIES,
     super::pad::ENTRIES,
-    super::pool::ENTRIES,
     super::reshape::ENTRIES,
-    super::resize::ENTRIES,
     super::shape::ENTRIES,
     super::slice::ENTRIES,
+    super::layer_norm::ENTRIES,
+    super::logic::ENTRIES,
+    super::matmul::ENTRIES,
+    super::reduce::ENTRIES,
+    super::softmax::ENTRIES,
     super::transpose::ENTRIES,
     super::two_slope::ENTRIES,
+    super::unary::ENTRIES,
+    super::variadic::ENTRIES,
 ];
 
 /// All entries.

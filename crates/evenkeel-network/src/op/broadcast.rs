@@ -1,0 +1,409 @@
+//! Broadcasting: several tensors read in step, each repeated along the dimensions where it has size one.
+//!
+//! The output is written in storage order, row by row; every operand is read through strides, zero where it repeats. Dimensions
+//! that all of them pass through alike are merged first, so that tensors of one shape, and scalars, become one flat loop. A
+//! channels-last operand of the output's shape makes the output channels last; the loop then skips padding lanes, except in
+//! the flat case, where computing them costs less than going round them.
+
+use evenkeel_kernels::formula::{self, wide};
+use evenkeel_kernels::layout::stride;
+use evenkeel_kernels::parallel;
+
+use super::values_of;
+use crate::error::Fault;
+use crate::tensor::{DType, Element, Layout, Room, Tensor};
+
+/// Elements below which splitting costs more than it gains.
+const GRAIN: usize = 1 << 15;
+
+/// The shape two shapes broadcast to.
+///
+/// # Errors
+/// If a dimension differs and neither is one.
+pub fn shape_of(a: &[usize], b: &[usize]) -> Result<Vec<usize>, Fault> {
+    let rank = a.len().max(b.len());
+    let dim = |shape: &[usize], i: usize| (i + shape.len()).checked_sub(rank).map_or(1, |i| shape[i]);
+    (0..rank)
+        .map(|i| match (dim(a, i), dim(b, i)) {
+            (x, y) if x == y => Ok(x),
+            (1, y) => Ok(y),
+            (x, 1) => Ok(x),
+            _ => Err(Fault::Mismatch { left: a.to_vec(), right: b.to_vec(), verb: "broadcast" }),
+        })
+        .collect()
+}
+
+/// The strides of a plain tensor. Those of an empty one may be saturated: they are never followed.
+pub(super) fn row_strides(dims: &[usize]) -> Vec<usize> {
+    let mut strides = vec![1usize; dims.len()];
+    for i in (1..dims.len()).rev() {
+        strides[i - 1] = strides[i].saturating_mul(dims[i]);
+    }
+    strides
+}
+
+/// The strides at which `tensor` is read when the output has this shape and layout, in the order the output is stored.
+pub(super) fn strides(tensor: &Tensor, shape: &[usize], layout: Layout) -> Vec<usize> {
+    let dims = tensor.shape();
+    let own: Vec<usize> = match (tensor.layout(), dims) {
+        (Layout::ChannelsLast, &[_, c, h, w]) => {
+            let step = stride(c);
+            vec![h.saturating_mul(w).saturating_mul(step), 1, w.saturating_mul(step), step]
+        }
+        _ => row_strides(dims),
+    };
+    let missing = shape.len() - dims.len();
+    let mut strides: Vec<usize> = vec![0; missing];
+    strides.extend(own.iter().zip(dims).map(|(&stride, &dim)| if dim == 1 { 0 } else { stride }));
+    in_storage_order(strides, layout)
+}
+
+fn in_storage_order(logical: Vec<usize>, layout: Layout) -> Vec<usize> {
+    match (layout, &*logical) {
+        (Layout::ChannelsLast, &[n, c, h, w]) => vec![n, h, w, c],
+        _ => logical,
+    }
+}
+
+/// What is done to a row of the output, given where each operand starts and how it moves.
+type RowTask<'a, R, const N: usize> = dyn Fn(&mut [R], [usize; N], [usize; N]) + Sync + Send + 'a;
+
+/// `N` operands read in step with one output. See the [module](self).
+pub(super) struct Walk<const N: usize> {
+    /// Merged dimensions, outermost first, without the innermost.
+    outer: Vec<(usize, [usize; N])>,
+    /// Elements of an output row, and how the operands move along it.
+    inner: usize,
+    steps: [usize; N],
+    /// From one output row to the next.
+    pitch: usize,
+}
+
+impl<const N: usize> Walk<N> {
+    /// The walk that writes an output of this shape and layout from operands with these strides.
+    pub(super) fn new(shape: &[usize], layout: Layout, operands: [Vec<usize>; N]) -> Walk<N> {
+        let lanes = match (layout, shape) {
+            (Layout::ChannelsLast, &[_, c, ..]) => stride(c),
+            _ => 0,
+        };
+        let dims = in_storage_order(shape.to_vec(), layout);
+        let mut merged: Vec<(usize, [usize; N], usize)> = Vec::new(); // size, operands' strides, output's stride
+        let mut next = 1;
+        for (i, &dim) in dims.iter().enumerate().rev() {
+            let out = next;
+            next = if lanes > 0 && i + 1 == dims.len() { lanes } else { next.saturating_mul(dim) };
+            if dim == 1 {
+                continue;
+            }
+            let strides: [usize; N] = std::array::from_fn(|k| operands[k][i]);
+            match merged.last_mut() {
+                Some((size, inner, inner_out))
+                    if out == inner_out.saturating_mul(*size)
+                        && (0..N).all(|k| strides[k] == inner[k].saturating_mul(*size)) =>
+                {
+                    *size = size.saturating_mul(dim);
+                }
+                _ => merged.push((dim, strides, out)),
+            }
+        }
+        let total = next;
+        let mut merged = merged.into_iter();
+        // The output's innermost stride is one: channels last, a single channel still occupies a whole vector.
+        let (inner, steps) = match merged.as_slice().first() {
+            Some(&(size, strides, 1)) => {
+                merged.next();
+                (size, strides)
+            }
+            _ => (1, [0; N]),
+        };
+        let pitch = merged.as_slice().first().map_or(total, |&(_, _, out)| out);
+        let mut outer: Vec<(usize, [usize; N])> = merged.map(|(size, strides, _)| (size, strides)).collect();
+        outer.reverse();
+        Walk { outer, inner, steps, pitch }
+    }
+
+    /// Runs `row(output row, first element of each operand, how each moves)` for every row, in parallel.
+    pub(super) fn each<R: Send>(
+        &self,
+        out: &mut [R],
+        row: impl Fn(&mut [R], [usize; N], [usize; N]) + Sync + Send,
+    ) {
+        self.each_of(out, &row);
+    }
+
+    fn each_of<R: Send>(&self, out: &mut [R], row: &RowTask<'_, R, N>) {
+        if out.is_empty() {
+            return;
+        }
+        if self.outer.is_empty() && self.pitch == self.inner {
+            return parallel::rows(out, 1, GRAIN, |first, part| {
+                row(part, self.steps.map(|step| step * first), self.steps);
+            });
+        }
+        parallel::rows(out, self.pitch, (GRAIN / self.pitch).max(1), |first, part| {
+            let (mut index, mut starts) = self.seek(first);
+            for chunk in part.chunks_exact_mut(self.pitch) {
+                row(&mut chunk[..self.inner], starts, self.steps);
+                self.advance(&mut index, &mut starts);
+            }
+        });
+    }
+
+    fn seek(&self, mut at: usize) -> (Vec<usize>, [usize; N]) {
+        let mut index = vec![0; self.outer.len()];
+        let mut starts = [0; N];
+        for (i, (size, strides)) in self.outer.iter().enumerate().rev() {
+            index[i] = at % size;
+            at /= size;
+            (0..N).for_each(|k| starts[k] += index[i] * strides[k]);
+        }
+        (index, starts)
+    }
+
+    fn advance(&self, index: &mut [usize], starts: &mut [usize; N]) {
+        for (i, (size, strides)) in self.outer.iter().enumerate().rev() {
+            index[i] += 1;
+            (0..N).for_each(|k| starts[k] += strides[k]);
+            if index[i] < *size {
+                return;
+            }
+            (0..N).for_each(|k| starts[k] -= size * strides[k]);
+            index[i] = 0;
+        }
+    }
+}
+
+/// Whether an output of type `R` and this shape is best made channels last from these operands.
+pub(super) fn layout_of<R: Element>(shape: &[usize], operands: &[&Tensor]) -> Layout {
+    let map = |t: &&Tensor| t.layout() == Layout::ChannelsLast && t.shape() == shape;
+    let last = R::DTYPE == DType::F32 && operands.iter().any(map);
+    if last { Layout::ChannelsLast } else { Layout::Plain }
+}
+
+/// An operand fit to be read for an output of this shape and layout: strided where it is small, converted where it is not.
+pub(super) fn fit(tensor: &Tensor, shape: &[usize], layout: Layout, room: &Room) -> Result<Tensor, Fault> {
+    match layout {
+        Layout::Plain => tensor.to_plain(room),
+        Layout::ChannelsLast if tensor.shape() == shape && tensor.dtype() == DType::F32 => {
+            tensor.to_channels_last(room)
+        }
+        Layout::ChannelsLast => Ok(tensor.clone()),
+    }
+}
+
+/// A new tensor of this shape and layout. Channels last is for f32.
+pub(super) fn fresh<R: Element>(
+    shape: &[usize],
+    layout: Layout,
+    room: &Room,
+    fill: impl FnOnce(&mut [R]),
+) -> Result<Tensor, Fault> {
+    match (layout, shape) {
+        (Layout::ChannelsLast, &[n, c, h, w]) => {
+            let mut buffer = room.take::<R>(room.len_of(&[n, h, w, stride(c)])?)?;
+            fill(&mut buffer);
+            Tensor::in_storage(shape, layout, buffer)
+        }
+        _ => room.tensor(shape, fill),
+    }
+}
+
+/// `f(a, b)` for every pair, as a new tensor.
+///
+/// # Errors
+/// If the tensors are of other types or do not broadcast, or the room is used up.
+pub fn binary<T: Element, U: Element, R: Element>(
+    a: &Tensor,
+    b: &Tensor,
+    room: &Room,
+    f: impl Fn(T, U) -> R + Sync + Send,
+) -> Result<Tensor, Fault> {
+    if const { is_hot::<R>() } { binary_by(a, b, room, f) } else { binary_by(a, b, room, dynamic(&f)) }
+}
+
+/// Whether loops over this type are worth compiling for each formula: f32 is, the others call the formula.
+const fn is_hot<T: Element>() -> bool {
+    matches!(T::DTYPE, DType::F32)
+}
+
+fn dynamic<A, B, R>(f: &(dyn Fn(A, B) -> R + Sync + Send)) -> &(dyn Fn(A, B) -> R + Sync + Send) {
+    f
+}
+
+fn binary_by<T: Element, U: Element, R: Element>(
+    a: &Tensor,
+    b: &Tensor,
+    room: &Room,
+    f: impl Fn(T, U) -> R + Sync + Send,
+) -> Result<Tensor, Fault> {
+    let shape = shape_of(a.shape(), b.shape())?;
+    let layout = layout_of::<R>(&shape, &[a, b]);
+    let (a, b) = (fit(a, &shape, layout, room)?, fit(b, &shape, layout, room)?);
+    let (x, y) = (values_of::<T>(&a, 0)?, values_of::<U>(&b, 1)?);
+    if a.shape() == b.shape() && a.layout() == b.layout() {
+        return fresh(&shape, layout, room, |out| formula::zip(x, y, out, f));
+    }
+    let walk = Walk::new(&shape, layout, [strides(&a, &shape, layout), strides(&b, &shape, layout)]);
+    fresh(&shape, layout, room, |out| {
+        walk.each(out, |row, [i, j], steps| match steps {
+            [1, 1] => zip_row(row, &x[i..], &y[j..], &f),
+            [1, 0] => map_row(
+                row,
+                &x[i..],
+                #[inline(always)]
+                |x| f(x, y[j]),
+            ),
+            [0, 1] => map_row(
+                row,
+                &y[j..],
+                #[inline(always)]
+                |y| f(x[i], y),
+            ),
+            [p, q] => row.iter_mut().enumerate().for_each(|(k, out)| *out = f(x[i + p * k], y[j + q * k])),
+        });
+    })
+}
+
+fn zip_row<T: Copy, U: Copy, R>(row: &mut [R], x: &[T], y: &[U], f: &impl Fn(T, U) -> R) {
+    wide(
+        #[inline(always)]
+        || row.iter_mut().zip(x.iter().zip(y)).for_each(|(out, (&x, &y))| *out = f(x, y)),
+    );
+}
+
+fn map_row<T: Copy, R>(row: &mut [R], x: &[T], f: impl Fn(T) -> R) {
+    wide(
+        #[inline(always)]
+        || row.iter_mut().zip(x).for_each(|(out, &x)| *out = f(x)),
+    );
+}
+
+/// `f(a, b)` for every pair, in place of an operand that has the output's shape and is not shared.
+///
+/// # Errors
+/// As for [`binary`].
+pub fn combine<T: Element>(
+    a: Tensor,
+    b: Tensor,
+    room: &Room,
+    f: impl Fn(T, T) -> T + Sync + Send,
+) -> Result<Tensor, Fault> {
+    if const { is_hot::<T>() } { combine_by(a, b, room, f) } else { combine_by(a, b, room, dynamic(&f)) }
+}
+
+fn combine_by<T: Element>(
+    mut a: Tensor,
+    mut b: Tensor,
+    room: &Room,
+    f: impl Fn(T, T) -> T + Sync + Send,
+) -> Result<Tensor, Fault> {
+    let shape = shape_of(a.shape(), b.shape())?;
+    if fits_in_place::<T>(&mut a, &b, &shape) {
+        over(&mut a, &b, room, f)?;
+        Ok(a)
+    } else if fits_in_place::<T>(&mut b, &a, &shape) {
+        over(&mut b, &a, room, |b, a| f(a, b))?;
+        Ok(b)
+    } else {
+        binary_by(&a, &b, room, f)
+    }
+}
+
+/// Whether `target` can be overwritten without giving up a better layout.
+fn fits_in_place<T: Element>(target: &mut Tensor, other: &Tensor, shape: &[usize]) -> bool {
+    let layout = layout_of::<T>(shape, &[target, other]);
+    target.shape() == shape && target.layout() == layout && target.values_mut::<T>().is_some()
+}
+
+/// `target = f(target, other)`, where `other` broadcasts to the target's shape and the target is not shared.
+fn over<T: Element, U: Element>(
+    target: &mut Tensor,
+    other: &Tensor,
+    room: &Room,
+    f: impl Fn(T, U) -> T + Sync + Send,
+) -> Result<(), Fault> {
+    let (shape, layout) = (target.shape().to_vec(), target.layout());
+    let other = fit(other, &shape, layout, room)?;
+    let y = values_of::<U>(&other, 1)?;
+    let got = target.dtype();
+    let same = other.shape() == shape && other.layout() == layout;
+    let values =
+        target.values_mut::<T>().ok_or(Fault::Type { input: 0, expected: super::type_name::<T>(), got })?;
+    if same {
+        formula::zip_in_place(values, y, f);
+        return Ok(());
+    }
+    let walk = Walk::new(&shape, layout, [strides(&other, &shape, layout)]);
+    walk.each(values, |row, [j], steps| match steps {
+        [0] => {
+            let y = y[j];
+            wide(
+                #[inline(always)]
+                || row.iter_mut().for_each(|v| *v = f(*v, y)),
+            );
+        }
+        [1] => wide(
+            #[inline(always)]
+            || row.iter_mut().zip(&y[j..]).for_each(|(v, &y)| *v = f(*v, y)),
+        ),
+        [q] => row.iter_mut().enumerate().for_each(|(k, v)| *v = f(*v, y[j + q * k])),
+    });
+    Ok(())
+}
+
+/// `f(x)` for every element, in place where the tensor is not shared.
+///
+/// # Errors
+/// If the tensor is of another type or the room is used up.
+pub fn map<T: Element>(x: Tensor, room: &Room, f: impl Fn(T) -> T + Sync + Send) -> Result<Tensor, Fault> {
+    let general: &(dyn Fn(T) -> T + Sync + Send) = &f;
+    if const { is_hot::<T>() } { map_by(x, room, f) } else { map_by(x, room, general) }
+}
+
+fn map_by<T: Element>(mut x: Tensor, room: &Room, f: impl Fn(T) -> T + Sync + Send) -> Result<Tensor, Fault> {
+    if let Some(values) = x.values_mut::<T>() {
+        formula::map_in_place(values, f);
+        return Ok(x);
+    }
+    let values = values_of::<T>(&x, 0)?;
+    fresh(x.shape(), x.layout(), room, |out| formula::map(values, out, f))
+}
+
+/// `f(x)` for every element, as a new tensor of another type; channels last stays so only from f32 to f32.
+///
+/// # Errors
+/// As for [`map`].
+pub fn convert<T: Element, R: Element>(
+    x: &Tensor,
+    room: &Room,
+    f: impl Fn(T) -> R + Sync + Send,
+) -> Result<Tensor, Fault> {
+    let general: &(dyn Fn(T) -> R + Sync + Send) = &f;
+    let x = x.to_plain(room)?;
+    let values = values_of::<T>(&x, 0)?;
+    room.tensor(x.shape(), |out| formula::map(values, out, general))
+}
+
+/// `x` repeated to a larger shape, in this layout.
+///
+/// # Errors
+/// If it does not broadcast to that shape, or the room is used up.
+pub fn expand<T: Element>(x: &Tensor, shape: &[usize], layout: Layout, room: &Room) -> Result<Tensor, Fault> {
+    if x.shape() == shape {
+        return x.clone().in_layout(layout, room);
+    }
+    if shape_of(x.shape(), shape)? != shape {
+        let (left, right) = (x.shape().to_vec(), shape.to_vec());
+        return Err(Fault::Mismatch { left, right, verb: "broadcast to the second" });
+    }
+    let x = fit(x, shape, layout, room)?;
+    let values = values_of::<T>(&x, 0)?;
+    let walk = Walk::new(shape, layout, [strides(&x, shape, layout)]);
+    fresh(shape, layout, room, |out| {
+        walk.each(out, |row, [i], [step]| match step {
+            0 => row.fill(values[i]),
+            1 => row.copy_from_slice(&values[i..i + row.len()]),
+            _ => row.iter_mut().enumerate().for_each(|(k, out)| *out = values[i + step * k]),
+        });
+    })
+}
