@@ -182,3 +182,77 @@ fn plain<T: Element, const N: usize>(
     };
     Ok(Tensor::new(shape, (0..len).map(|i| decode(values[at(i)])).collect::<Vec<T>>()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn npy(kind: &str, fortran: &str, shape: &str, values: &[u8]) -> Vec<u8> {
+        let text = format!("{{'descr': '{kind}', 'fortran_order': {fortran}, 'shape': {shape}, }}\n");
+        let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+        bytes.extend((text.len() as u16).to_le_bytes());
+        bytes.extend(text.as_bytes());
+        bytes.extend(values);
+        bytes
+    }
+
+    /// An archive of one entry, stored or deflated.
+    fn npz(name: &str, content: &[u8], deflated: bool) -> Vec<u8> {
+        use std::io::Write;
+        let packed = if deflated {
+            let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::default());
+            encoder.write_all(content).unwrap();
+            encoder.finish().unwrap()
+        } else {
+            content.to_vec()
+        };
+        let mut checksum = flate2::Crc::new();
+        checksum.update(content);
+        let mut sizes = vec![0, 0, if deflated { 8 } else { 0 }, 0, 0, 0, 0, 0];
+        sizes.extend(checksum.sum().to_le_bytes());
+        sizes.extend((packed.len() as u32).to_le_bytes());
+        sizes.extend((content.len() as u32).to_le_bytes());
+        sizes.extend((name.len() as u16).to_le_bytes());
+        sizes.extend([0, 0]);
+        let local = [b"PK\x03\x04\x14\x00", &sizes[2..], name.as_bytes(), &packed].concat();
+        let central = [b"PK\x01\x02\x14\x00\x14\x00", &sizes[2..], &[0; 14], name.as_bytes()].concat();
+        let mut end = b"PK\x05\x06\0\0\0\0\x01\0\x01\0".to_vec();
+        end.extend((central.len() as u32).to_le_bytes());
+        end.extend((local.len() as u32).to_le_bytes());
+        end.extend([0, 0]);
+        [local, central, end].concat()
+    }
+
+    #[test]
+    fn arrays_of_both_orders_and_packings() {
+        let values: Vec<u8> = (0..6).flat_map(|i: i32| (i as f32).to_le_bytes()).collect();
+        let rows = array(&npy("<f4", "False", "(2, 3)", &values)).unwrap();
+        assert_eq!(rows.values(), Some(&[0.0f32, 1.0, 2.0, 3.0, 4.0, 5.0][..]));
+        let columns = npy("<f4", "True", "(2, 3)", &values);
+        for deflated in [false, true] {
+            let arrays = archive(&npz("y.npy", &columns, deflated)).unwrap();
+            assert_eq!(arrays[0].0, "y");
+            assert_eq!(arrays[0].1.shape(), [2, 3]);
+            assert_eq!(arrays[0].1.values(), Some(&[0.0f32, 2.0, 4.0, 1.0, 3.0, 5.0][..]));
+        }
+        let scalar = array(&npy("<i8", "False", "()", &7i64.to_le_bytes())).unwrap();
+        assert_eq!((scalar.rank(), scalar.values()), (0, Some(&[7i64][..])));
+        assert_eq!(array(&npy("|b1", "False", "(2,)", &[0, 1])).unwrap().shape(), [2]);
+    }
+
+    #[test]
+    fn damage_is_told() {
+        let whole = npz("y.npy", &npy("<f4", "False", "(1,)", &1f32.to_le_bytes()), true);
+        assert!(archive(&whole).is_ok());
+        for cut in 0..whole.len() {
+            assert!(archive(&whole[..cut]).is_err(), "cut to {cut}");
+        }
+        for at in 0..whole.len() {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 0xff;
+            let _ = archive(&bytes);
+        }
+        assert!(array(&npy("<f4", "False", "(9223372036854775807, 9)", &[])).is_err());
+        assert!(array(&npy("<c8", "False", "(1,)", &[0; 8])).is_err());
+    }
+}
