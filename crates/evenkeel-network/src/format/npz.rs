@@ -214,8 +214,8 @@ mod tests {
         sizes.extend((content.len() as u32).to_le_bytes());
         sizes.extend((name.len() as u16).to_le_bytes());
         sizes.extend([0, 0]);
-        let local = [b"PK\x03\x04\x14\x00", &sizes[2..], name.as_bytes(), &packed].concat();
-        let central = [b"PK\x01\x02\x14\x00\x14\x00", &sizes[2..], &[0; 14], name.as_bytes()].concat();
+        let local = [b"PK\x03\x04\x14\x00", sizes.as_slice(), name.as_bytes(), &packed].concat();
+        let central = [b"PK\x01\x02\x14\x00\x14\x00", sizes.as_slice(), &[0; 14], name.as_bytes()].concat();
         let mut end = b"PK\x05\x06\0\0\0\0\x01\0\x01\0".to_vec();
         end.extend((central.len() as u32).to_le_bytes());
         end.extend((local.len() as u32).to_le_bytes());
