@@ -79,7 +79,7 @@ pub(super) fn cut(x: &Tensor, axis: usize, first: usize, count: usize, room: &Ro
 }
 
 /// A tensor of `shape` whose runs along `axis`, of these counts, are `parts`; absent ones are zero. Parts share type and layout.
-fn join(
+pub(super) fn join(
     shape: &[usize],
     axis: usize,
     parts: &[(usize, Option<Tensor>)],

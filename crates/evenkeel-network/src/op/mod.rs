@@ -25,6 +25,7 @@ pub mod choose;
 pub mod clip;
 pub mod compare;
 pub mod concat;
+pub mod control;
 pub mod conv;
 mod definition;
 pub mod expand;

@@ -36,6 +36,7 @@ const TABLE: &[&[Entry]] = &[
     super::clip::ENTRIES,
     super::compare::ENTRIES,
     super::concat::ENTRIES,
+    super::control::ENTRIES,
     super::conv::ENTRIES,
     super::expand::ENTRIES,
     super::gather::ENTRIES,
