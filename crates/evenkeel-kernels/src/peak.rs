@@ -11,13 +11,13 @@ const CHAINS: usize = 12;
 /// Billions of multiplications and additions a second that `threads` threads reach together, in single precision: the best of
 /// many short windows, so that a busy neighbour does not lower it. Takes about a fifth of a second.
 pub fn fma_peak(threads: usize) -> f64 {
-    const WINDOWS: usize = 24;
+    const WINDOWS: usize = 160;
     let threads = threads.max(1);
     let together = Barrier::new(threads);
     let window = || {
         let rates = (0..WINDOWS).map(|_| {
             together.wait();
-            rate(Duration::from_millis(8))
+            rate(Duration::from_millis(1))
         });
         rates.collect::<Vec<f64>>()
     };

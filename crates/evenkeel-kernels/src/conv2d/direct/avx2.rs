@@ -152,36 +152,62 @@ impl Job<'_> {
     fn address(&self, pixels: std::ops::Range<usize>, scratch: &mut Scratch) {
         let Scratch { reads, writes, blocks, sums } = scratch;
         let [rows, columns] = self.pass.grid;
-        let taps = &self.pass.taps;
-        let zeros = self.panels.zeros.as_ptr();
         writes.clear();
         blocks.clear();
         reads.clear();
         sums.resize(pixels.len().max(sums.len()), Line::default());
-        let mut at = pixels.start;
-        while at < pixels.end {
-            let block = block_rows(pixels.end - at);
+        let (mut n, within) = (pixels.start / (rows * columns), pixels.start % (rows * columns));
+        let (mut y, mut x) = (within / columns, within % columns);
+        let mut left = pixels.len();
+        while left > 0 {
+            let block = block_rows(left);
             let base = reads.len();
-            reads.resize(base + taps.len(), [zeros; ROWS]);
-            for row in 0..block {
-                let (n, p) = ((at + row) / (rows * columns), (at + row) % (rows * columns));
-                let [py, px] = [p / columns, p % columns];
-                let image = n * self.from.size[0] * self.from.size[1] * self.from.stride;
-                let (y0, x0) = ((py * self.pass.in_step[0]) as isize, (px * self.pass.in_step[1]) as isize);
-                for (tap, to) in taps.iter().zip(&mut reads[base..]) {
-                    let (y, x) = ((y0 + tap.shift[0]) as usize, (x0 + tap.shift[1]) as usize);
-                    if y < self.from.size[0] && x < self.from.size[1] {
-                        let offset = image + (y * self.from.size[1] + x) * self.from.stride;
-                        // SAFETY: the pixel is inside the map.
-                        to[row] = unsafe { self.from.start.add(offset) };
-                    }
+            reads.resize(base + self.pass.taps.len(), [self.panels.zeros.as_ptr(); ROWS]);
+            let mut row = 0;
+            while row < block {
+                let run = (block - row).min(columns - x);
+                self.address_run([n, y, x], row..row + run, &mut reads[base..]);
+                let out_y = self.pass.first[0] + y * self.pass.step[0];
+                let out_x = self.pass.first[1] + x * self.pass.step[1];
+                let first = (n * self.out_size[0] + out_y) * self.out_size[1] + out_x;
+                writes.extend((0..run).map(|i| (first + i * self.pass.step[1]) * self.out_stride));
+                (row, x) = (row + run, x + run);
+                if x == columns {
+                    (x, y) = (0, y + 1);
                 }
-                let y = self.pass.first[0] + py * self.pass.step[0];
-                let x = self.pass.first[1] + px * self.pass.step[1];
-                writes.push(((n * self.out_size[0] + y) * self.out_size[1] + x) * self.out_stride);
+                if y == rows {
+                    (y, n) = (0, n + 1);
+                }
             }
             blocks.push(block);
-            at += block;
+            left -= block;
+        }
+    }
+
+    /// Where the pixels of `block`, a run of lattice row `y` of image `n` that starts at column `x`, read for each tap.
+    #[inline]
+    fn address_run(
+        &self,
+        [n, y, x]: [usize; 3],
+        block: std::ops::Range<usize>,
+        reads: &mut [[*const f32; ROWS]],
+    ) {
+        let [height, width] = self.from.size;
+        let step = self.pass.in_step[1];
+        let (y, x) = ((y * self.pass.in_step[0]) as isize, (x * step) as isize);
+        for (tap, reads) in self.pass.taps.iter().zip(reads) {
+            let (y, x) = ((y + tap.shift[0]) as usize, x + tap.shift[1]);
+            if y >= height {
+                continue;
+            }
+            let row = (n * height + y) * width;
+            for (i, read) in reads[block.clone()].iter_mut().enumerate() {
+                let x = (x + (i * step) as isize) as usize;
+                if x < width {
+                    // SAFETY: the pixel is inside the map.
+                    *read = unsafe { self.from.start.add((row + x) * self.from.stride) };
+                }
+            }
         }
     }
 
