@@ -17,8 +17,10 @@ use crate::parallel;
 
 /// Bytes of planar gradient a block may have.
 const BLOCK_BYTES: usize = 192 << 10;
+/// Bytes of it that are met again and again at once.
+const CACHE_BYTES: usize = 16 << 10;
 /// Image rows of one block.
-const BLOCK_ROWS: usize = 8;
+const BLOCK_ROWS: usize = 16;
 /// Pixels by which blocks are rounded: no tile is wider.
 const WIDEST: usize = 64;
 
@@ -160,40 +162,61 @@ impl Job<'_> {
         planar: &[f32],
     ) {
         let g = self.g;
-        for phase in &self.phases {
-            for i in rows.clone() {
-                let y = i * g.stride[0] + phase.first[0];
-                if y >= g.in_h || phase.first[1] >= g.in_w {
-                    continue;
-                }
-                let last = (g.in_w - phase.first[1]).div_ceil(g.stride[1]).min(columns.end);
-                let mut j = columns.start;
-                while j < last {
-                    let start = (i - rows.start) * self.pitch + (j - columns.start);
-                    // SAFETY: tiles are no wider than the rounding of the block's columns.
-                    let sums = unsafe { self.tile::<C, V>(&phase.taps, planar, start) };
-                    let count = (last - j).min(V * LANES);
-                    for (c, sums) in sums.iter().enumerate() {
-                        let row = ((n * C + c) * g.in_h + y) * g.in_w + phase.first[1] + j * g.stride[1];
-                        // SAFETY: promised by the caller.
-                        let gx = unsafe { self.gx.part(row..row + (count - 1) * g.stride[1] + 1) };
-                        self.store(sums.as_flattened(), g.stride[1], gx);
+        // Output channels whose part under one column of tiles stays in the first-level cache.
+        let together = (CACHE_BYTES / (4 * self.rows * (V * LANES + self.pitch.min(16)))).max(1);
+        let mut sums = vec![[[[0.0f32; LANES]; V]; C]; rows.len() * self.phases.len()];
+        for j in columns.clone().step_by(V * LANES) {
+            sums.fill([[[0.0; LANES]; V]; C]);
+            for first in (0..g.out_c).step_by(together) {
+                let channels = first..(first + together).min(g.out_c);
+                for (i, sums) in sums.chunks_mut(self.phases.len()).enumerate() {
+                    let start = i * self.pitch + (j - columns.start);
+                    for (phase, sums) in self.phases.iter().zip(sums) {
+                        // SAFETY: tiles are no wider than the rounding of the block's columns.
+                        unsafe { self.tile::<C, V>(&phase.taps, planar, start, channels.clone(), sums) };
                     }
-                    j += V * LANES;
+                }
+            }
+            for (i, sums) in rows.clone().zip(sums.chunks(self.phases.len())) {
+                for (phase, sums) in self.phases.iter().zip(sums) {
+                    // SAFETY: promised by the caller.
+                    unsafe { self.store::<C, V>(phase.first, [n, i, j], columns.end, sums) };
                 }
             }
         }
     }
 
-    fn store(&self, sums: &[f32], stride: usize, gx: &mut [f32]) {
-        let places = gx.iter_mut().step_by(stride).zip(sums);
-        if self.accumulate {
-            places.for_each(|(to, sum)| *to += sum)
-        } else {
-            places.for_each(|(to, sum)| *to = *sum)
+    /// Writes the sums of one phase from lattice point `(i, j)` of image `n` on, as far as column `end`.
+    ///
+    /// # Safety
+    /// No other thread writes these pixels.
+    unsafe fn store<const C: usize, const V: usize>(
+        &self,
+        phase: [usize; 2],
+        [n, i, j]: [usize; 3],
+        end: usize,
+        sums: &[[[f32; LANES]; V]; C],
+    ) {
+        let g = self.g;
+        let [y, x] = [i * g.stride[0] + phase[0], j * g.stride[1] + phase[1]];
+        if y >= g.in_h || x >= g.in_w {
+            return;
+        }
+        let count = (g.in_w - x).div_ceil(g.stride[1]).min(end - j).min(V * LANES);
+        for (c, sums) in sums.iter().enumerate() {
+            let row = ((n * C + c) * g.in_h + y) * g.in_w + x;
+            // SAFETY: promised by the caller.
+            let gx = unsafe { self.gx.part(row..row + (count - 1) * g.stride[1] + 1) };
+            let places = gx.iter_mut().step_by(g.stride[1]).zip(sums.as_flattened());
+            match self.accumulate {
+                true => places.for_each(|(to, sum)| *to += sum),
+                false => places.for_each(|(to, sum)| *to = *sum),
+            }
         }
     }
 
+    /// Adds to `sums` what some output channels bring.
+    ///
     /// # Safety
     /// The machine has AVX2 and FMA; `V` vectors from `start` on are in the block for every tap.
     #[inline]
@@ -203,13 +226,20 @@ impl Job<'_> {
         taps: &[(usize, usize)],
         planar: &[f32],
         start: usize,
-    ) -> [[[f32; LANES]; V]; C] {
+        channels: Range<usize>,
+        sums: &mut [[[f32; LANES]; V]; C],
+    ) {
         let plane = self.rows * self.pitch;
         let per_channel = self.g.kernel[0] * self.g.kernel[1] * C;
         let mut acc = [[_mm256_setzero_ps(); V]; C];
         // SAFETY: promised by the caller; the weights have `per_channel` values for each output channel.
         unsafe {
-            for o in 0..self.g.out_c {
+            for c in 0..C {
+                for v in 0..V {
+                    acc[c][v] = _mm256_loadu_ps(sums[c][v].as_ptr());
+                }
+            }
+            for o in channels {
                 let source = planar.as_ptr().add(o * plane + start);
                 let weights = self.weights.as_ptr().add(o * per_channel);
                 for &(offset, weight) in taps {
@@ -226,13 +256,11 @@ impl Job<'_> {
                     }
                 }
             }
-            let mut sums = [[[0.0; LANES]; V]; C];
             for c in 0..C {
                 for v in 0..V {
                     _mm256_storeu_ps(sums[c][v].as_mut_ptr(), acc[c][v]);
                 }
             }
-            sums
         }
     }
 }
@@ -250,16 +278,17 @@ unsafe fn turn_row(
     plane: usize,
     real: usize,
 ) {
+    assert!(source.len() >= (count - 1) * stride + LANES && target.len() >= (real - 1) * plane + count);
     let whole = count / LANES * LANES;
     for x in (0..whole).step_by(LANES) {
         let mut pixels = [_mm256_setzero_ps(); LANES];
         for (i, pixel) in pixels.iter_mut().enumerate() {
-            // SAFETY: the slice holds eight channels of this pixel.
-            *pixel = unsafe { _mm256_loadu_ps(source[(x + i) * stride..][..LANES].as_ptr()) };
+            // SAFETY: pixel x + i < count has eight channels in the slice.
+            *pixel = unsafe { _mm256_loadu_ps(source.as_ptr().add((x + i) * stride)) };
         }
         for (i, row) in layout::transpose(pixels).into_iter().enumerate().take(real) {
-            // SAFETY: eight elements of this row are in the slice.
-            unsafe { _mm256_storeu_ps(target[i * plane + x..][..LANES].as_mut_ptr(), row) };
+            // SAFETY: x + 8 <= count elements of row i < real are in the slice.
+            unsafe { _mm256_storeu_ps(target.as_mut_ptr().add(i * plane + x), row) };
         }
     }
     for x in whole..count {
