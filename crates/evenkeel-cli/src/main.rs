@@ -2,6 +2,7 @@
 //!
 //! Exit codes: 0 done, 2 for anything the caller can put right (arguments, files), with a sentence that says what.
 
+mod data;
 mod model;
 mod score;
 mod units;
@@ -19,12 +20,14 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Data(data::DataArgs),
     Model(model::ModelArgs),
     Score(score::ScoreArgs),
 }
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
+        Command::Data(args) => data::run(args),
         Command::Model(args) => model::run(args),
         Command::Score(args) => score::run(args),
     };

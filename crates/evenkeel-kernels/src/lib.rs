@@ -12,10 +12,12 @@ pub mod elementwise;
 pub mod formula;
 pub mod gemm;
 pub mod layout;
+pub mod norm;
 pub mod parallel;
 pub mod peak;
 pub mod pool;
 pub mod real;
+pub mod softmax;
 pub mod tail;
 
 mod disjoint;

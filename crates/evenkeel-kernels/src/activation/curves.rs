@@ -144,8 +144,15 @@ pub fn erfc(x: f32) -> f32 {
 #[inline(always)]
 pub fn erf(x: f32) -> f32 {
     let far = x.abs();
-    let curve =
-        [1.128_379_2, -0.376_126_27, 0.112_836, -2.685_444_5e-2, 5.189_535_4e-3, -8.020_842e-4, 7.889_123e-5];
+    let curve = [
+        std::f32::consts::FRAC_2_SQRT_PI,
+        -0.376_126_27,
+        0.112_836,
+        -2.685_444_5e-2,
+        5.189_535e-3,
+        -8.020_842e-4,
+        7.889_123e-5,
+    ];
     let square = if far > 1.0 { 1.0 } else { x * x };
     let near = x * polynomial(square, curve);
     if far < 1.0 { near } else { (1.0 - erfc(far)).copysign(x) }

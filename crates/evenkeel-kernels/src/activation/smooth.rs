@@ -191,7 +191,7 @@ impl Curve for Elu {
 #[inline(always)]
 fn bent(x: f32) -> (f32, f32) {
     let x = curves::between(x, -40.0, 40.0);
-    let (scale, cube) = (1.595_769_1, 0.044_715);
+    let (scale, cube) = (1.595_769, 0.044_715);
     (scale * x * (1.0 + cube * x * x), scale * (1.0 + 3.0 * cube * x * x))
 }
 

@@ -39,6 +39,29 @@ pub struct Extents {
     pub pixels: usize,
 }
 
+/// A dense tensor seen from one of its axes: `[outer][length][inner]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Along {
+    /// The product of the extents before the axis.
+    pub outer: usize,
+    /// The axis.
+    pub length: usize,
+    /// The product of the extents after it.
+    pub inner: usize,
+}
+
+impl Along {
+    /// Elements in all.
+    pub fn len(&self) -> usize {
+        self.outer * self.length * self.inner
+    }
+
+    /// Whether there is no element.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
 impl Extents {
     fn planar_len(&self) -> usize {
         self.batch * self.channels * self.pixels

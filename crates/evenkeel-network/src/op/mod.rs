@@ -41,12 +41,14 @@ pub mod norms;
 pub mod number;
 pub mod pad;
 pub mod pointwise;
+pub mod pool;
 mod product;
 #[cfg(test)]
 pub(crate) mod proof;
 pub mod reduce;
 pub mod registry;
 pub mod reshape;
+pub mod resize;
 pub mod shape;
 pub mod slice;
 pub mod softmax;

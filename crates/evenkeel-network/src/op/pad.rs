@@ -69,7 +69,7 @@ fn pad(definition: &Definition<'_>) -> Result<Box<dyn Operator>, Fault> {
 }
 
 /// For each index of each axis of the output, the source index it reads.
-struct Pattern {
+pub(super) struct Pattern {
     /// Leading axes: elements of the source to skip for each index; `None` where nothing is read.
     lists: Vec<Vec<Option<usize>>>,
     /// The trailing axes that are copied whole.
@@ -77,7 +77,7 @@ struct Pattern {
 }
 
 impl Pattern {
-    fn new(source: &[usize], lists: Vec<Vec<Option<usize>>>) -> Pattern {
+    pub(super) fn new(source: &[usize], lists: Vec<Vec<Option<usize>>>) -> Pattern {
         let whole = |axis: usize| {
             lists[axis].len() == source[axis] && lists[axis].iter().enumerate().all(|(i, s)| *s == Some(i))
         };
@@ -100,7 +100,7 @@ impl Pattern {
         Some(at)
     }
 
-    fn copy<T: Element>(&self, source: &[T], value: T, out: &mut [T]) {
+    pub(super) fn copy<T: Element>(&self, source: &[T], value: T, out: &mut [T]) {
         let block = self.block;
         if out.is_empty() {
             return;

@@ -229,14 +229,14 @@ mod tests {
     #[test]
     fn pullbacks_agree_with_differences() {
         let mut numbers = Numbers::new(7);
-        let table: &[(&[i64], &[i64], &[i64], &[i64])] = &[
-            (&[1, 1], &[-1, 100], &[2, 3], &[1, 2]),
-            (&[2], &[9], &[1], &[1]),
-            (&[2, 0], &[9, 2], &[1, 3], &[1, 1]),
-            (&[8, 4], &[0, 1], &[1, 2], &[-3, -1]),
-            (&[0], &[0], &[0], &[1]),
+        let table: &[[&[i64]; 4]] = &[
+            [&[1, 1], &[-1, 100], &[2, 3], &[1, 2]],
+            [&[2], &[9], &[1], &[1]],
+            [&[2, 0], &[9, 2], &[1, 3], &[1, 1]],
+            [&[8, 4], &[0, 1], &[1, 2], &[-3, -1]],
+            [&[0], &[0], &[0], &[1]],
         ];
-        for &(starts, ends, axes, steps) in table {
+        for &[starts, ends, axes, steps] in table {
             let x = Some(numbers.tensor(&[2, 10, 5, 4], -1.0, 1.0));
             let inputs = [x, ints(starts), ints(ends), ints(axes), ints(steps)];
             prove_gradient(build("Slice", 13, &[], 5), &inputs, 1, 1e-6);

@@ -100,7 +100,13 @@ fn depth_to_space(definition: &Definition<'_>) -> Result<Box<dyn Operator>, Faul
 }
 
 fn space_to_depth(definition: &Definition<'_>) -> Result<Box<dyn Operator>, Fault> {
-    Ok(Box::new(Blocks { size: block_size(definition)?, order: [0, 3, 5, 1, 2, 4], to_space: false }))
+    let mode = definition.attributes.text("mode")?.unwrap_or_else(|| "DCR".into());
+    let order = match &*mode {
+        "DCR" => [0, 3, 5, 1, 2, 4],
+        "CRD" => [0, 1, 3, 5, 2, 4],
+        _ => return Err(Fault::Attribute { name: "mode".into(), problem: format!("{mode:?} is unknown") }),
+    };
+    Ok(Box::new(Blocks { size: block_size(definition)?, order, to_space: false }))
 }
 
 impl Blocks {

@@ -26,9 +26,9 @@ pub enum AutoPad {
 pub struct Window {
     /// `kernel_shape`, if given.
     pub kernel: Option<Vec<usize>>,
-    strides: Option<Vec<usize>>,
-    dilations: Option<Vec<usize>>,
-    pads: Option<Vec<usize>>,
+    pub(super) strides: Option<Vec<usize>>,
+    pub(super) dilations: Option<Vec<usize>>,
+    pub(super) pads: Option<Vec<usize>>,
     /// How padding is found.
     pub auto_pad: AutoPad,
 }
@@ -128,7 +128,13 @@ impl Window {
     }
 }
 
-fn same_pads(same: AutoPad, size: usize, kernel: usize, stride: usize, dilation: usize) -> [usize; 2] {
+pub(super) fn same_pads(
+    same: AutoPad,
+    size: usize,
+    kernel: usize,
+    stride: usize,
+    dilation: usize,
+) -> [usize; 2] {
     let reach = dilation * (kernel - 1) + 1;
     let total = ((size.div_ceil(stride).max(1) - 1) * stride + reach).saturating_sub(size);
     let half = total / 2;

@@ -9,22 +9,22 @@ use evenkeel_network::format::onnx::message::{
 use prost::Message;
 
 /// ONNX's numbers for the types used here.
-pub const FLOAT: i32 = 1;
-pub const INT64: i32 = 7;
-pub const BOOL: i32 = 9;
+pub(crate) const FLOAT: i32 = 1;
+pub(crate) const INT64: i32 = 7;
+pub(crate) const BOOL: i32 = 9;
 
 /// A dimension of this size; a negative one is free.
-pub fn dimension(size: i64) -> Dimension {
+pub(crate) fn dimension(size: i64) -> Dimension {
     Dimension { dim_value: (size >= 0).then_some(size), dim_param: String::new() }
 }
 
-pub fn value(name: &str, element_type: i32, dims: &[i64]) -> ValueInfo {
+pub(crate) fn value(name: &str, element_type: i32, dims: &[i64]) -> ValueInfo {
     let shape = Some(Shape { dim: dims.iter().map(|&size| dimension(size)).collect() });
     let tensor_type = Some(TensorType { elem_type: element_type, shape });
     ValueInfo { name: name.into(), r#type: Some(TypeMessage { tensor_type }) }
 }
 
-pub fn node(
+pub(crate) fn node(
     operator: &str,
     inputs: &[&str],
     outputs: &[&str],
@@ -39,32 +39,32 @@ pub fn node(
     }
 }
 
-pub fn int(name: &str, value: i64) -> AttributeMessage {
+pub(crate) fn int(name: &str, value: i64) -> AttributeMessage {
     AttributeMessage { name: name.into(), kind: 2, i: Some(value), ..AttributeMessage::default() }
 }
 
-pub fn float(name: &str, value: f32) -> AttributeMessage {
+pub(crate) fn float(name: &str, value: f32) -> AttributeMessage {
     AttributeMessage { name: name.into(), kind: 1, f: Some(value), ..AttributeMessage::default() }
 }
 
-pub fn ints(name: &str, values: &[i64]) -> AttributeMessage {
+pub(crate) fn ints(name: &str, values: &[i64]) -> AttributeMessage {
     AttributeMessage { name: name.into(), kind: 7, ints: values.to_vec(), ..AttributeMessage::default() }
 }
 
-pub fn text(name: &str, value: &str) -> AttributeMessage {
+pub(crate) fn text(name: &str, value: &str) -> AttributeMessage {
     let s = Some(value.as_bytes().to_vec().into());
     AttributeMessage { name: name.into(), kind: 3, s, ..AttributeMessage::default() }
 }
 
-pub fn tensor(name: &str, value: TensorMessage) -> AttributeMessage {
+pub(crate) fn tensor(name: &str, value: TensorMessage) -> AttributeMessage {
     AttributeMessage { name: name.into(), kind: 4, t: Some(value), ..AttributeMessage::default() }
 }
 
-pub fn body(name: &str, graph: GraphMessage) -> AttributeMessage {
+pub(crate) fn body(name: &str, graph: GraphMessage) -> AttributeMessage {
     AttributeMessage { name: name.into(), kind: 5, g: Some(Box::new(graph)), ..AttributeMessage::default() }
 }
 
-pub fn floats(name: &str, dims: &[i64], values: Vec<f32>) -> TensorMessage {
+pub(crate) fn floats(name: &str, dims: &[i64], values: Vec<f32>) -> TensorMessage {
     TensorMessage {
         name: name.into(),
         dims: dims.to_vec(),
@@ -74,7 +74,7 @@ pub fn floats(name: &str, dims: &[i64], values: Vec<f32>) -> TensorMessage {
     }
 }
 
-pub fn longs(name: &str, dims: &[i64], values: &[i64]) -> TensorMessage {
+pub(crate) fn longs(name: &str, dims: &[i64], values: &[i64]) -> TensorMessage {
     TensorMessage {
         name: name.into(),
         dims: dims.to_vec(),
@@ -85,12 +85,12 @@ pub fn longs(name: &str, dims: &[i64], values: &[i64]) -> TensorMessage {
 }
 
 /// Seeded values in -1..1.
-pub fn ramp(name: &str, dims: &[i64]) -> TensorMessage {
+pub(crate) fn ramp(name: &str, dims: &[i64]) -> TensorMessage {
     let count = dims.iter().product::<i64>();
     floats(name, dims, (0..count).map(|i| (i * 37 % 101) as f32 / 50.0 - 1.0).collect())
 }
 
-pub fn graph(
+pub(crate) fn graph(
     nodes: Vec<NodeMessage>,
     inputs: Vec<ValueInfo>,
     outputs: &[&str],
@@ -105,17 +105,17 @@ pub fn graph(
     }
 }
 
-pub fn model(graph: GraphMessage) -> Model {
+pub(crate) fn model(graph: GraphMessage) -> Model {
     let opset_import = vec![OperatorSet { domain: String::new(), version: 18 }];
     Model { ir_version: 8, opset_import, graph: Some(graph), functions: Vec::new() }
 }
 
-pub fn bytes(graph: GraphMessage) -> Vec<u8> {
+pub(crate) fn bytes(graph: GraphMessage) -> Vec<u8> {
     model(graph).encode_to_vec()
 }
 
 /// Convolution, normalisation, pooling, a residual, and a linear head.
-pub fn small_convnet() -> Vec<u8> {
+pub(crate) fn small_convnet() -> Vec<u8> {
     let kernel = || ints("kernel_shape", &[3, 3]);
     let nodes = vec![
         node("Conv", &["x", "w1", "b1"], &["c1"], vec![kernel(), ints("pads", &[1, 1, 1, 1])]),
@@ -149,7 +149,7 @@ pub fn small_convnet() -> Vec<u8> {
 }
 
 /// Attention, with shapes computed in the graph.
-pub fn small_transformer() -> Vec<u8> {
+pub(crate) fn small_transformer() -> Vec<u8> {
     let nodes = vec![
         node("MatMul", &["x", "wq"], &["q"], vec![]),
         node("Shape", &["q"], &["shape"], vec![]),
@@ -180,7 +180,7 @@ pub fn small_transformer() -> Vec<u8> {
 }
 
 /// A Loop that doubles and an If that reads outer values.
-pub fn small_program() -> Vec<u8> {
+pub(crate) fn small_program() -> Vec<u8> {
     let step = graph(
         vec![
             node("Add", &["carried", "bias"], &["next"], vec![]),

@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::ops::Range;
 
-use super::finish::Finish;
+use super::finish::{Finish, Place};
 use super::lanes::{Lanes, Portable};
 use super::packed::{CHUNK, Packed};
 use super::product::{Operands, ROWS, product};
@@ -42,6 +42,12 @@ struct Part<'a> {
     scratch: &'a mut [f32],
 }
 
+/// One tile's values at every point: where those at the first point start, and the elements from one point's to the next's.
+struct Planes {
+    start: *mut f32,
+    step: usize,
+}
+
 thread_local! {
     static SCRATCH: RefCell<Option<Buffer<f32>>> = const { RefCell::new(None) };
 }
@@ -57,7 +63,7 @@ fn with_scratch(len: usize, use_it: impl FnOnce(&mut [f32])) {
 }
 
 /// Bytes of transformed input in one block: large enough to use each weight often, small enough to stay in cache.
-const BLOCK_BYTES: usize = 3 << 20;
+const BLOCK_BYTES: usize = 4 << 20;
 /// Tiles of one block, at most.
 const BLOCK_TILES: usize = 48;
 
@@ -154,8 +160,9 @@ impl Job<'_> {
         let (zeros, bias) = rest.split_at_mut(depth);
         zeros.fill(0.0);
         for (i, tile) in tiles.clone().enumerate() {
-            // SAFETY: the tile exists, and its rows of every plane lie in v.
-            unsafe { self.gather::<L, N>(l, tile, zeros, v.as_mut_ptr().add(i * depth), v_plane) };
+            let v = Planes { start: v[i * depth..].as_mut_ptr(), step: v_plane };
+            // SAFETY: the tile exists, and its pixel of every plane lies in v.
+            unsafe { self.gather::<L, N>(l, tile, zeros, v) };
         }
         for chunk in chunks {
             let columns = self.packed.chunk_width(chunk);
@@ -175,26 +182,19 @@ impl Job<'_> {
             }
             self.finish.bias(chunk * CHUNK, bias);
             for (i, tile) in tiles.clone().enumerate() {
-                let m = m[i * columns..].as_ptr();
+                let m = Planes { start: m[i * columns..].as_mut_ptr(), step: m_plane };
                 // SAFETY: the tile exists and is this task's own; its row of every plane lies in m.
-                unsafe { self.scatter::<L, N, M>(l, tile, chunk, bias, m, m_plane) };
+                unsafe { self.scatter::<L, N, M>(l, tile, chunk, bias, m) };
             }
         }
     }
 
-    /// Reads the input under one tile and writes its values at every point, `plane` elements apart.
+    /// Reads the input under one tile and writes its values at every point.
     ///
     /// # Safety
-    /// A pixel must be writable in each of `N * N` planes from `v` on.
+    /// A pixel must be writable in each of `N * N` planes of `v`.
     #[inline(always)]
-    unsafe fn gather<L: Lanes, const N: usize>(
-        &self,
-        l: L,
-        tile: usize,
-        zeros: &[f32],
-        v: *mut f32,
-        plane: usize,
-    ) {
+    unsafe fn gather<L: Lanes, const N: usize>(&self, l: L, tile: usize, zeros: &[f32], v: Planes) {
         let (image, y, x) = self.place(tile);
         let stride = layout::stride(self.packed.from_c);
         let mut taps = [[zeros.as_ptr(); N]; N];
@@ -205,6 +205,8 @@ impl Job<'_> {
                 if row < self.from[0] && column < self.from[1] {
                     let pixel = (image * self.from[0] + row) * self.from[1] + column;
                     taps[a][b] = self.x[pixel * stride..][..stride].as_ptr();
+                    // The same pixel of the tile to the right, which is likely to be next.
+                    l.prefetch(taps[a][b].wrapping_add((N - 2) * self.dilation[1] * stride));
                 }
             }
         }
@@ -226,17 +228,17 @@ impl Job<'_> {
                 for a in 0..N {
                     let row = transform::input(l, half[a]);
                     for b in 0..N {
-                        l.store(v.add((a * N + b) * plane + c), row[b]);
+                        l.store(v.start.add((a * N + b) * v.step + c), row[b]);
                     }
                 }
             }
         }
     }
 
-    /// Turns one tile's products at every point, `plane` elements apart, into its output pixels.
+    /// Turns one tile's products at every point into its output pixels.
     ///
     /// # Safety
-    /// A chunk's width must be readable in each of `N * N` planes from `m` on, and no other task may touch this tile and chunk.
+    /// A chunk's width must be readable in each of `N * N` planes of `m`, and no other task may touch this tile and chunk.
     #[inline(always)]
     unsafe fn scatter<L: Lanes, const N: usize, const M: usize>(
         &self,
@@ -244,15 +246,18 @@ impl Job<'_> {
         tile: usize,
         chunk: usize,
         bias: &[f32],
-        m: *const f32,
-        plane: usize,
+        m: Planes,
     ) {
         let (image, y, x) = self.place(tile);
         let stride = layout::stride(self.packed.to_c);
         let [dy, dx] = self.dilation;
-        let rows = M.min((self.to[0] - y).div_ceil(dy));
-        let columns = M.min((self.to[1] - x).div_ceil(dx));
-        let first = ((image * self.to[0] + y) * self.to[1] + x) * stride + chunk * CHUNK;
+        let mut place = Place {
+            first: ((image * self.to[0] + y) * self.to[1] + x) * stride + chunk * CHUNK,
+            down: dy * self.to[1] * stride,
+            right: dx * stride,
+            rows: M.min((self.to[0] - y).div_ceil(dy)),
+            columns: M.min((self.to[1] - x).div_ceil(dx)),
+        };
         for c in (0..CHUNK.min(stride - chunk * CHUNK)).step_by(layout::LANES) {
             // SAFETY: m as the caller says; rows and columns keep the elements inside the image.
             unsafe {
@@ -260,7 +265,7 @@ impl Job<'_> {
                 for b in 0..N {
                     let mut column = [half[0][0]; N];
                     for a in 0..N {
-                        column[a] = l.load(m.add((a * N + b) * plane + c));
+                        column[a] = l.load(m.start.add((a * N + b) * m.step + c));
                     }
                     let column: [L::Vector; M] = transform::output(l, column);
                     for a in 0..M {
@@ -268,14 +273,16 @@ impl Job<'_> {
                     }
                 }
                 let bias = l.load(bias[c..][..layout::LANES].as_ptr());
-                for a in 0..rows {
+                let mut pixels = [[bias; M]; M];
+                for a in 0..M {
                     let row: [L::Vector; M] = transform::output(l, half[a]);
-                    for b in 0..columns {
-                        let at = first + (a * dy * self.to[1] + b * dx) * stride + c;
-                        self.finish.store(l, at, l.add(row[b], bias));
+                    for b in 0..M {
+                        pixels[a][b] = l.add(row[b], bias);
                     }
                 }
+                self.finish.store(l, &place, pixels);
             }
+            place.first += layout::LANES;
         }
     }
 }

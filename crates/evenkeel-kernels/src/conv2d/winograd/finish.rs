@@ -3,6 +3,18 @@
 use super::lanes::Lanes;
 use crate::tail::{Activation, Mask, Tail};
 
+/// Loops over the pixels of a tile; a macro because a closure would not be compiled for the lanes' instructions.
+macro_rules! each_pixel {
+    ($place:ident, $rows:ident, $columns:ident, |$a:ident, $b:ident, $at:ident| $body:expr) => {
+        for $a in 0..$rows {
+            for $b in 0..$columns {
+                let $at = $place.first + $a * $place.down + $b * $place.right;
+                $body;
+            }
+        }
+    };
+}
+
 /// A [`Tail`] and the map it writes, open to tasks that each write their own elements.
 pub(super) struct Finish<'a> {
     out: *mut f32,
@@ -56,32 +68,81 @@ impl<'a> Finish<'a> {
         }
     }
 
-    /// Sends eight results through the tail to elements `at..at + 8`.
+    /// Sends the results of one tile, eight channels of each pixel, through the tail. Each part of it is one pass over the tile, so
+    /// that what the tail is made of is asked once a tile.
     ///
     /// # Safety
-    /// `at` must be a multiple of eight inside the map, and no other task may touch these elements.
+    /// The pixels of `place` must lie inside the map at multiples of eight, and no other task may touch these elements.
     #[inline(always)]
-    pub(super) unsafe fn store<L: Lanes>(&self, l: L, at: usize, result: L::Vector) {
-        let mut v = result;
-        // SAFETY: the parts of the tail were checked to have the map's size, and `at` lies in it.
+    pub(super) unsafe fn store<L: Lanes, const M: usize>(
+        &self,
+        l: L,
+        place: &Place,
+        mut tile: [[L::Vector; M]; M],
+    ) {
+        // A whole tile is the common case: constant bounds let its passes be unrolled.
+        // SAFETY: the caller's promise.
         unsafe {
-            if let Some(residual) = self.residual {
-                v = l.add(v, l.load(residual.as_ptr().add(at)));
+            if place.rows == M && place.columns == M {
+                self.store_part(l, place, &mut tile, M, M);
+            } else {
+                self.store_part(l, place, &mut tile, place.rows, place.columns);
             }
-            if self.accumulate {
-                v = l.add(v, l.load(self.out.add(at)));
-            }
-            if let Some(bits) = self.bits {
-                *bits.add(at / 8) = bits_of(l, self.activation, v);
-            }
-            v = activate(l, self.activation, v);
-            if let Some(mask) = &self.mask {
-                let set = *mask.bits.get_unchecked(at / 8);
-                v = l.mul(v, l.select(set, l.splat(mask.on), l.splat(mask.off)));
-            }
-            l.store(self.out.add(at), v);
         }
     }
+
+    /// # Safety
+    /// As for [`Finish::store`].
+    #[inline(always)]
+    unsafe fn store_part<L: Lanes, const M: usize>(
+        &self,
+        l: L,
+        place: &Place,
+        tile: &mut [[L::Vector; M]; M],
+        rows: usize,
+        columns: usize,
+    ) {
+        // SAFETY: the parts of the tail were checked to have the map's size, and the pixels lie in it.
+        unsafe {
+            if let Some(residual) = self.residual {
+                each_pixel!(place, rows, columns, |a, b, at| {
+                    tile[a][b] = l.add(tile[a][b], l.load(residual.as_ptr().add(at)));
+                });
+            }
+            if self.accumulate {
+                each_pixel!(place, rows, columns, |a, b, at| {
+                    tile[a][b] = l.add(tile[a][b], l.load(self.out.add(at)));
+                });
+            }
+            if let Some(bits) = self.bits {
+                each_pixel!(place, rows, columns, |a, b, at| {
+                    *bits.add(at / 8) = bits_of(l, self.activation, tile[a][b]);
+                });
+            }
+            if self.activation != Activation::None {
+                each_pixel!(place, rows, columns, |a, b, _at| {
+                    tile[a][b] = activate(l, self.activation, tile[a][b]);
+                });
+            }
+            if let Some(mask) = &self.mask {
+                let (on, off) = (l.splat(mask.on), l.splat(mask.off));
+                each_pixel!(place, rows, columns, |a, b, at| {
+                    let set = *mask.bits.get_unchecked(at / 8);
+                    tile[a][b] = l.mul(tile[a][b], l.select(set, on, off));
+                });
+            }
+            each_pixel!(place, rows, columns, |a, b, at| l.store(self.out.add(at), tile[a][b]));
+        }
+    }
+}
+
+/// Where the pixels of one tile go: the first one's element, the steps down and right, and how many there are.
+pub(super) struct Place {
+    pub first: usize,
+    pub down: usize,
+    pub right: usize,
+    pub rows: usize,
+    pub columns: usize,
 }
 
 #[inline(always)]

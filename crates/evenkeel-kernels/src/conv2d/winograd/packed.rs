@@ -13,7 +13,7 @@ pub(super) const PANEL: usize = 16;
 /// Input channels of one pass over a panel: 16 KB of weights, half a first-level cache.
 pub(super) const DEPTH: usize = 256;
 /// Output channels of one chunk, at most.
-pub(super) const CHUNK: usize = 64;
+pub(super) const CHUNK: usize = 128;
 
 /// The weights of one 3x3 convolution in one direction, transformed and packed once.
 #[derive(Debug)]

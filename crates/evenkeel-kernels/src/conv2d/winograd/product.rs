@@ -9,6 +9,8 @@ use super::packed::{DEPTH, PANEL};
 
 /// Tiles summed at once.
 pub(super) const ROWS: usize = 6;
+/// Input channels summed between two looks ahead.
+const UNROLL: usize = 8;
 
 /// The operands of one product.
 pub(super) struct Operands {
@@ -49,7 +51,7 @@ pub(super) unsafe fn product<L: Lanes>(l: L, by: &Operands) {
                         u,
                         c: by.c.add(row * by.columns + column),
                         c_stride: by.columns,
-                        ahead: u.wrapping_add(depth * PANEL + row / ROWS * (depth.div_ceil(8) * PANEL)),
+                        ahead: u.wrapping_add(depth * PANEL + row / ROWS * (depth / UNROLL * PANEL)),
                         fresh: first == 0,
                     };
                     row += match by.rows - row {
@@ -75,7 +77,7 @@ struct Cell {
     u: *const f32,
     c: *mut f32,
     c_stride: usize,
-    /// Weights that will be wanted soon, an eighth of a panel.
+    /// What the next panel will want, an eighth of it.
     ahead: *const f32,
     fresh: bool,
 }
@@ -96,16 +98,16 @@ impl Cell {
                     sums[r] = [l.load(c), l.load(c.add(8))];
                 }
             }
-            for k in 0..self.depth {
-                if k % 8 == 0 {
-                    l.prefetch(self.ahead.wrapping_add(k / 8 * PANEL));
+            let mut k = 0;
+            while k + UNROLL <= self.depth {
+                l.prefetch(self.ahead.wrapping_add(k / UNROLL * PANEL));
+                for step in 0..UNROLL {
+                    self.step(l, k + step, &mut sums);
                 }
-                let u = self.u.add(k * PANEL);
-                let (u0, u1) = (l.load(u), l.load(u.add(8)));
-                for r in 0..R {
-                    let a = l.splat(*self.a.add(r * self.a_stride + k));
-                    sums[r] = [l.mul_add(a, u0, sums[r][0]), l.mul_add(a, u1, sums[r][1])];
-                }
+                k += UNROLL;
+            }
+            for k in k..self.depth {
+                self.step(l, k, &mut sums);
             }
             for r in 0..R {
                 let c = self.c.add(r * self.c_stride);
@@ -114,5 +116,22 @@ impl Cell {
             }
         }
         R
+    }
+
+    /// Adds the products of one input channel.
+    ///
+    /// # Safety
+    /// As for `sum`, and `k` must lie below the depth.
+    #[inline(always)]
+    unsafe fn step<L: Lanes, const R: usize>(&self, l: L, k: usize, sums: &mut [[L::Vector; 2]; R]) {
+        // SAFETY: as the caller says.
+        unsafe {
+            let u = self.u.add(k * PANEL);
+            let (u0, u1) = (l.load(u), l.load(u.add(8)));
+            for r in 0..R {
+                let a = l.splat(*self.a.add(r * self.a_stride + k));
+                sums[r] = [l.mul_add(a, u0, sums[r][0]), l.mul_add(a, u1, sums[r][1])];
+            }
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Conv: the convolution of one- and two-dimensional maps, with what follows it (bias, residual, activation) in its last pass.
+//! Conv: the convolution of one- and two-dimensional maps (and, plainly, of volumes), with what follows it (bias, residual, activation) in its last pass.
 //!
 //! `y = activation(w * x + bias + residual)`. The pullback needs the weights and, if there is an activation, its bits; no
 //! activation is kept.
@@ -17,6 +17,7 @@ use crate::tensor::{DType, Layout, Room, Tensor};
 mod exact;
 mod fused;
 mod transpose;
+mod volume;
 
 pub use fused::FusedConv;
 pub use transpose::ConvTranspose;
@@ -124,6 +125,11 @@ impl Operator for Conv {
 
     fn apply(&self, mut call: Call<'_>) -> Result<Answer, Fault> {
         let weights = call.take(1)?;
+        if call.input(0)?.rank() == 5 {
+            let x = call.take(0)?;
+            let volume = volume::Volume::of(&self.window, self.groups, &x, &weights)?;
+            return volume::apply(volume, false, [x, weights], call.optional(2).cloned(), &call);
+        }
         let geometry = self.geometry(call.input(0)?, &weights)?;
         let bias = call.optional(2).cloned();
         if let Some(bias) = bias.as_ref().filter(|bias| bias.shape() != [geometry.out_c]) {
@@ -156,6 +162,9 @@ impl Operator for Conv {
 
     fn flops(&self, inputs: &[Option<&Tensor>], _: &[Tensor]) -> f64 {
         match inputs {
+            [Some(x), Some(w), ..] if x.rank() == 5 => {
+                volume::Volume::of(&self.window, self.groups, x, w).map_or(0.0, |volume| volume.flops())
+            }
             [Some(x), Some(w), ..] => self.geometry(x, w).map_or(0.0, |geometry| geometry.flops()),
             _ => 0.0,
         }
@@ -305,6 +314,16 @@ mod tests {
             (&[2, 3, 6, 5], &[4, 3, 3, 3], &[("pads", ints(&[1, 1, 1, 1]))]),
             (&[1, 4, 7, 6], &[6, 2, 3, 2], &[("group", Attribute::Int(2)), ("strides", ints(&[2, 1]))]),
             (&[1, 9, 6, 6], &[9, 1, 3, 3], &[("group", Attribute::Int(9)), ("dilations", ints(&[2, 2]))]),
+            (
+                &[1, 4, 3, 4, 5],
+                &[2, 2, 2, 3, 2],
+                &[("group", Attribute::Int(2)), ("strides", ints(&[1, 2, 1]))],
+            ),
+            (
+                &[1, 2, 4, 4, 3],
+                &[3, 2, 2, 2, 2],
+                &[("pads", ints(&[1, 0, 1, 0, 1, 0])), ("dilations", ints(&[2, 1, 1]))],
+            ),
             (&[2, 3, 9], &[5, 3, 4], &[("auto_pad", Attribute::Text("SAME_LOWER".into()))]),
             (&[1, 2, 5, 5], &[3, 2, 3, 3], &[("pads", ints(&[0, 2, 1, 0])), ("strides", ints(&[3, 2]))]),
         ];
@@ -320,6 +339,11 @@ mod tests {
         let cases: &[Case<'_>] = &[
             (&[2, 3, 4, 5], &[3, 2, 3, 3], &[("strides", ints(&[2, 2])), ("output_padding", ints(&[1, 1]))]),
             (&[1, 4, 3, 3], &[4, 3, 4, 4], &[("group", Attribute::Int(2)), ("pads", ints(&[1, 1, 1, 1]))]),
+            (
+                &[1, 2, 3, 2, 3],
+                &[2, 3, 2, 2, 2],
+                &[("strides", ints(&[2, 1, 2])), ("pads", ints(&[1, 0, 0, 0, 1, 1]))],
+            ),
             (&[1, 2, 6], &[2, 3, 3], &[("dilations", ints(&[2]))]),
             (&[1, 3, 3, 3], &[3, 2, 3, 3], &[("strides", ints(&[3, 2])), ("output_shape", ints(&[10, 8]))]),
         ];

@@ -9,6 +9,7 @@ use evenkeel_kernels::tail::Tail;
 use super::super::window::{AutoPad, Window};
 use super::super::{Answer, Back, Call, Definition, Layouts, Operator};
 use super::exact::{Real, lay, unlay};
+use super::volume::{self, Volume, Wish};
 use super::{Packed, extents, finished, floats, groups};
 use crate::error::Fault;
 use crate::tensor::{DType, Layout, Tensor};
@@ -48,6 +49,26 @@ fn pair(name: &str, values: Option<&[i64]>, rank: usize) -> Result<Option<[usize
 }
 
 impl ConvTranspose {
+    /// The sizes for three dimensions.
+    fn volume(&self, x: &Tensor, weights: &Tensor) -> Result<Volume, Fault> {
+        let at = |name: &str, values: Option<&[i64]>, i: usize| {
+            let wrong = |values| Fault::Attribute {
+                name: name.into(),
+                problem: format!("{values:?} is out of range"),
+            };
+            let Some(values) = values else { return Ok(None) };
+            let spatial = if values.len() == 5 { &values[2..] } else { values };
+            let size = spatial.get(i).and_then(|&v| usize::try_from(v).ok()).filter(|&v| v <= 1 << 24);
+            size.filter(|_| spatial.len() == 3).map(Some).ok_or_else(|| wrong(values))
+        };
+        let mut wishes = [Wish::default(); 3];
+        for (i, wish) in wishes.iter_mut().enumerate() {
+            wish.extra = at("output_padding", self.output_padding.as_deref(), i)?.unwrap_or(0);
+            wish.asked = at("output_shape", self.output_shape.as_deref(), i)?;
+        }
+        Volume::transposed(&self.window, self.groups, x, weights, wishes)
+    }
+
     /// The sizes of the convolution whose transpose this is: its output is our input.
     fn geometry(&self, x: &Tensor, weights: &Tensor) -> Result<Geometry, Fault> {
         let [batch, in_c, in_h, in_w] = extents(x)?;
@@ -112,6 +133,11 @@ impl Operator for ConvTranspose {
 
     fn apply(&self, mut call: Call<'_>) -> Result<Answer, Fault> {
         let weights = call.take(1)?;
+        if call.input(0)?.rank() == 5 {
+            let x = call.take(0)?;
+            let volume = self.volume(&x, &weights)?;
+            return volume::apply(volume, true, [x, weights], call.optional(2).cloned(), &call);
+        }
         let g = self.geometry(call.input(0)?, &weights)?;
         let bias = call.optional(2).cloned();
         if let Some(bias) = bias.as_ref().filter(|bias| bias.shape() != [g.in_c]) {
@@ -145,6 +171,7 @@ impl Operator for ConvTranspose {
 
     fn flops(&self, inputs: &[Option<&Tensor>], _: &[Tensor]) -> f64 {
         match inputs {
+            [Some(x), Some(w), ..] if x.rank() == 5 => self.volume(x, w).map_or(0.0, |volume| volume.flops()),
             [Some(x), Some(w), ..] => self.geometry(x, w).map_or(0.0, |geometry| geometry.flops()),
             _ => 0.0,
         }

@@ -1,0 +1,120 @@
+//! The size rule of a data set: how an image and its truth are brought to the size an experiment wants.
+//!
+//! Images: bilinear with antialiasing (see `resample`). Label maps and object masks: nearest. Image and truth always go
+//! through the same rule, so a label stays on its pixel.
+
+use super::resample::resized;
+use super::{Object, Offender, Sample, Truth};
+use crate::mask::Rle;
+use evenkeel::{Image, LabelMap};
+use std::fmt;
+
+/// How samples are brought to size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preparation {
+    /// As they are.
+    Native,
+    /// To this height and width, whatever the shape was.
+    Resize {
+        /// Rows.
+        height: usize,
+        /// Columns.
+        width: usize,
+    },
+    /// The shorter side to `short`, then the central square of side `crop`.
+    ShortCrop {
+        /// Length of the shorter side after resizing.
+        short: usize,
+        /// Side of the square cut from the centre.
+        crop: usize,
+    },
+}
+
+impl fmt::Display for Preparation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Native => write!(f, "as they are"),
+            Self::Resize { height, width } => write!(f, "resized to {width}x{height}"),
+            Self::ShortCrop { short, crop } => write!(f, "shorter side {short}, centre crop {crop}x{crop}"),
+        }
+    }
+}
+
+/// A rectangle cut out after resizing.
+#[derive(Clone, Copy)]
+struct Frame {
+    scaled: (usize, usize),
+    origin: (usize, usize),
+    size: (usize, usize),
+}
+
+impl Preparation {
+    /// The sample at its prepared size.
+    pub(crate) fn apply(&self, sample: Sample) -> Result<Sample, Offender> {
+        let Some(frame) = self.frame(sample.image.size()) else {
+            return Ok(sample);
+        };
+        let slip = |e: String| Offender::new(&sample.id, e, "choose another size");
+        let image = crop(resized(&sample.image, frame.scaled.0, frame.scaled.1), frame)
+            .map_err(|e| slip(e.to_string()))?;
+        let truth = match &sample.truth {
+            Truth::Labels(map) => Truth::Labels(frame.labels(map).map_err(|e| slip(e.to_string()))?),
+            Truth::Objects(objects) => {
+                let moved: crate::Result<Vec<Object>> =
+                    objects.iter().map(|object| frame.object(object)).collect();
+                Truth::Objects(moved.map_err(|e| slip(e.to_string()))?)
+            }
+            other => other.clone(),
+        };
+        Ok(Sample { id: sample.id, image, truth })
+    }
+
+    /// `None` if nothing changes.
+    fn frame(&self, (h, w): (usize, usize)) -> Option<Frame> {
+        let frame = match *self {
+            Self::Native => return None,
+            Self::Resize { height, width } => {
+                Frame { scaled: (height, width), origin: (0, 0), size: (height, width) }
+            }
+            Self::ShortCrop { short, crop } => {
+                let long = |side: usize, shorter: usize| (short * side / shorter).max(1);
+                let scaled = if h <= w { (short, long(w, h)) } else { (long(h, w), short) };
+                let crop = crop.min(scaled.0.min(scaled.1));
+                // Half to even, as Python rounds: the usual pipelines cut there.
+                let middle = |side: usize| ((side - crop) as f64 / 2.0).round_ties_even() as usize;
+                Frame { scaled, origin: (middle(scaled.0), middle(scaled.1)), size: (crop, crop) }
+            }
+        };
+        (frame.size != (h, w) || frame.scaled != (h, w)).then_some(frame)
+    }
+}
+
+impl Frame {
+    fn labels(&self, map: &LabelMap) -> evenkeel::Result<LabelMap> {
+        let scaled = map.resized(self.scaled.0, self.scaled.1);
+        LabelMap::new(self.size.0, self.size.1, self.cut(scaled.labels()))
+    }
+
+    fn object(&self, object: &Object) -> crate::Result<Object> {
+        let (h, w) = (object.mask.height() as usize, object.mask.width() as usize);
+        let labels: Vec<u16> = object.mask.decode().into_iter().map(u16::from).collect();
+        let map = LabelMap::new(h, w, labels).map_err(|e| crate::Error::Mask(e.to_string()))?;
+        let scaled = map.resized(self.scaled.0, self.scaled.1);
+        let bytes: Vec<u8> = self.cut(scaled.labels()).into_iter().map(|l| l as u8).collect();
+        let mask = Rle::encode(self.size.0 as u32, self.size.1 as u32, &bytes)?;
+        Ok(Object { area: f64::from(mask.area()), mask, ..*object })
+    }
+
+    fn cut<T: Copy>(&self, plane: &[T]) -> Vec<T> {
+        let ((top, left), (height, width)) = (self.origin, self.size);
+        (top..top + height).flat_map(|y| &plane[y * self.scaled.1 + left..][..width]).copied().collect()
+    }
+}
+
+fn crop(image: Image, frame: Frame) -> evenkeel::Result<Image> {
+    if frame.size == frame.scaled {
+        return Ok(image);
+    }
+    let pixels = (0..3).flat_map(|channel| frame.cut(image.plane(channel))).collect();
+    Image::new(frame.size.0, frame.size.1, pixels)
+}
