@@ -9,7 +9,9 @@
 pub mod corrupt;
 pub mod error;
 pub mod image;
+pub mod network;
 pub mod random;
+pub mod view;
 
 pub use error::{Error, Result};
 pub use image::{Image, LabelMap, Palette};

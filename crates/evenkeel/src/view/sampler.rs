@@ -1,0 +1,164 @@
+//! Bilinear sampling of planar maps along an affine placement, and its exact transpose.
+//!
+//! Output cell i of n stands at (i + 1/2)/n of its canvas; the affine map leads to a point of the input canvas, whose four nearest
+//! cells are weighed. Half-pixel centres, no antialiasing. When the placement does not turn, rows and columns separate.
+
+use evenkeel_kernels::parallel;
+
+/// What lies outside the input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edge {
+    /// The nearest cell goes on.
+    Nearest,
+    /// Zero.
+    Zero,
+}
+
+/// Two neighbours along one axis and their weights; a weight of zero stands for outside.
+#[derive(Clone, Copy, Debug)]
+struct Tap {
+    at: [usize; 2],
+    weight: [f32; 2],
+}
+
+impl Tap {
+    /// The neighbours of a place given in cells, where cell i has its centre at i.
+    fn new(place: f64, count: usize, edge: Edge) -> Self {
+        let place = if edge == Edge::Nearest { place.clamp(0.0, (count - 1) as f64) } else { place };
+        let low = place.floor();
+        let part = (place - low) as f32;
+        let inside = |i: f64| i >= 0.0 && i < count as f64;
+        let index = |i: f64| i.clamp(0.0, (count - 1) as f64) as usize;
+        let weigh = |i: f64, w: f32| if inside(i) { w } else { 0.0 };
+        Self { at: [index(low), index(low + 1.0)], weight: [weigh(low, 1.0 - part), weigh(low + 1.0, part)] }
+    }
+}
+
+/// A linear map from planes of one size to planes of another.
+#[derive(Clone, Debug)]
+pub struct Sampler {
+    from: (usize, usize),
+    to: (usize, usize),
+    way: Way,
+}
+
+#[derive(Clone, Debug)]
+enum Way {
+    /// Rows and columns on their own.
+    Separable { rows: Vec<Tap>, columns: Vec<Tap> },
+    /// place = matrix · (row, column) + offset, in cells.
+    Affine { matrix: [[f64; 2]; 2], offset: [f64; 2], edge: Edge },
+}
+
+impl Sampler {
+    /// The sampler whose output cell (i, j) stands at `matrix · (i, j) + offset`, in input cells.
+    pub(super) fn new(
+        from: (usize, usize),
+        to: (usize, usize),
+        matrix: [[f64; 2]; 2],
+        offset: [f64; 2],
+        edge: Edge,
+    ) -> Self {
+        let way = if matrix[0][1] == 0.0 && matrix[1][0] == 0.0 {
+            let taps = |axis: usize, count: usize, source: usize| {
+                (0..count)
+                    .map(|i| Tap::new(matrix[axis][axis] * i as f64 + offset[axis], source, edge))
+                    .collect()
+            };
+            Way::Separable { rows: taps(0, to.0, from.0), columns: taps(1, to.1, from.1) }
+        } else {
+            Way::Affine { matrix, offset, edge }
+        };
+        Self { from, to, way }
+    }
+
+    /// A plain resize with half-pixel centres, as `interpolate(..., mode="bilinear", align_corners=False)` does.
+    pub fn resize(from: (usize, usize), to: (usize, usize)) -> Self {
+        let scale = [from.0 as f64 / to.0 as f64, from.1 as f64 / to.1 as f64];
+        let offset = scale.map(|s| 0.5 * s - 0.5);
+        Self::new(from, to, [[scale[0], 0.0], [0.0, scale[1]]], offset, Edge::Nearest)
+    }
+
+    /// Samples `channels` planes `[c, h, w]`.
+    ///
+    /// # Panics
+    /// If the number of values does not fit.
+    pub fn apply(&self, input: &[f32], channels: usize) -> Vec<f32> {
+        assert_eq!(input.len(), channels * self.from.0 * self.from.1, "values to sample");
+        let (height, width) = self.to;
+        let mut out = vec![0.0; channels * height * width];
+        parallel::rows(&mut out, width, 32, |first, rows| {
+            for (i, row) in rows.chunks_mut(width).enumerate() {
+                let (channel, y) = ((first + i) / height, (first + i) % height);
+                self.sample_row(&input[channel * self.from.0 * self.from.1..], y, row);
+            }
+        });
+        out
+    }
+
+    fn sample_row(&self, plane: &[f32], y: usize, row: &mut [f32]) {
+        let width = self.from.1;
+        match &self.way {
+            Way::Separable { rows, columns } => {
+                let Tap { at, weight } = rows[y];
+                let (upper, lower) = (&plane[at[0] * width..][..width], &plane[at[1] * width..][..width]);
+                for (out, column) in row.iter_mut().zip(columns) {
+                    let [a, b] = column.at;
+                    let [wa, wb] = column.weight;
+                    *out = weight[0] * (wa * upper[a] + wb * upper[b])
+                        + weight[1] * (wa * lower[a] + wb * lower[b]);
+                }
+            }
+            Way::Affine { .. } => {
+                for (x, out) in row.iter_mut().enumerate() {
+                    let (down, across) = self.taps(y, x);
+                    let line = |r: usize| {
+                        let line = &plane[down.at[r] * width..];
+                        across.weight[0] * line[across.at[0]] + across.weight[1] * line[across.at[1]]
+                    };
+                    *out = down.weight[0] * line(0) + down.weight[1] * line(1);
+                }
+            }
+        }
+    }
+
+    fn taps(&self, y: usize, x: usize) -> (Tap, Tap) {
+        match &self.way {
+            Way::Separable { rows, columns } => (rows[y], columns[x]),
+            Way::Affine { matrix, offset, edge } => {
+                let place =
+                    |axis: usize| matrix[axis][0] * y as f64 + matrix[axis][1] * x as f64 + offset[axis];
+                (Tap::new(place(0), self.from.0, *edge), Tap::new(place(1), self.from.1, *edge))
+            }
+        }
+    }
+
+    /// The transpose: hands every output value back to the cells it was weighed from. Planes are independent, so each is one
+    /// task and the order of sums never changes.
+    ///
+    /// # Panics
+    /// If the number of values does not fit.
+    pub fn transpose(&self, cotangent: &[f32], channels: usize) -> Vec<f32> {
+        let (height, width) = self.to;
+        assert_eq!(cotangent.len(), channels * height * width, "values to hand back");
+        let plane = self.from.0 * self.from.1;
+        let mut out = vec![0.0; channels * plane];
+        parallel::rows(&mut out, plane, 1, |first, planes| {
+            for (i, plane) in planes.chunks_mut(plane).enumerate() {
+                let given = &cotangent[(first + i) * height * width..][..height * width];
+                for y in 0..height {
+                    for x in 0..width {
+                        let (down, across) = self.taps(y, x);
+                        let value = given[y * width + x];
+                        for r in 0..2 {
+                            let line = down.at[r] * self.from.1;
+                            plane[line + across.at[0]] += down.weight[r] * across.weight[0] * value;
+                            plane[line + across.at[1]] += down.weight[r] * across.weight[1] * value;
+                        }
+                    }
+                }
+            }
+        });
+        out
+    }
+}
