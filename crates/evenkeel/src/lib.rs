@@ -6,11 +6,18 @@
 
 #![forbid(unsafe_code)]
 
+pub mod ascent;
+pub mod budget;
 pub mod corrupt;
 pub mod error;
 pub mod image;
 pub mod network;
+pub mod objective;
 pub mod random;
+pub mod step;
+pub mod task;
+#[cfg(test)]
+mod toy;
 pub mod view;
 
 pub use error::{Error, Result};

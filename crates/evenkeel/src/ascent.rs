@@ -1,0 +1,243 @@
+//! The one loop: look, remember the best, step, project. Every gradient attack and every defence is this loop with another
+//! landscape, step and budget.
+//!
+//! A [`Landscape`] says how high an image stands and which way is up; a [`Step`](crate::step::Step) proposes the next image; a
+//! [`Budget`] brings it back. Images, values and records depend on the seed only.
+
+use serde::Serialize;
+
+use crate::budget::Budget;
+use crate::error::Result;
+use crate::image::Image;
+use crate::objective::Progress;
+use crate::random::Random;
+use crate::step::Step;
+
+/// What a landscape shows at an image.
+#[derive(Clone, Debug)]
+pub struct Sight {
+    /// The height: what is raised.
+    pub value: f64,
+    /// Which way is up, `[3, h, w]`, if it was asked for.
+    pub gradient: Option<Vec<f32>>,
+    /// How right the network's answer still is, from 0 to 1; an attack lowers it. Defences, which know no truth, leave it at 1.
+    pub score: f64,
+    /// The task loss, where it is not the height itself.
+    pub loss: Option<f64>,
+}
+
+/// Something to climb.
+pub trait Landscape {
+    /// Looks at an image. `random` is the step's own stream.
+    ///
+    /// # Errors
+    /// If the network fails.
+    fn look(&self, image: &Image, progress: Progress, random: &Random, want_gradient: bool) -> Result<Sight>;
+}
+
+/// Which image a climb ends with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// The one that did most: lowest score, then greatest height.
+    Best,
+    /// The greatest height alone.
+    Highest,
+    /// The last, unlooked at: what a defence does.
+    Last,
+}
+
+/// Where a climb starts.
+#[derive(Clone, Debug)]
+pub enum Start {
+    /// The image itself.
+    Origin,
+    /// A random point of the budget.
+    Random,
+    /// A given image, projected.
+    At(Image),
+}
+
+/// How to climb.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The budget.
+    pub budget: Budget,
+    /// Where to start.
+    pub start: Start,
+    /// Steps per start.
+    pub steps: usize,
+    /// Starts; each from its own random point.
+    pub restarts: usize,
+    /// Which image to keep.
+    pub keep: Keep,
+    /// Stop as soon as the score is at most this.
+    pub enough: Option<f64>,
+    /// The seed of everything random.
+    pub seed: u64,
+}
+
+/// One step of a climb, for reports to plot.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Record {
+    /// Which start.
+    pub restart: usize,
+    /// Which step.
+    pub step: usize,
+    /// The height.
+    pub value: f64,
+    /// The task loss, where known.
+    pub loss: Option<f64>,
+    /// How right the answer was.
+    pub score: f64,
+    /// Distance from the image, in the budget's norm.
+    pub distance: f64,
+}
+
+/// Where a climb ended.
+#[derive(Clone, Debug)]
+pub struct Climb {
+    /// The image kept.
+    pub image: Image,
+    /// Its height; NaN if it was never looked at.
+    pub value: f64,
+    /// How right the answer for it is.
+    pub score: f64,
+    /// Every look.
+    pub trace: Vec<Record>,
+}
+
+/// What a step may know.
+pub struct At<'a> {
+    /// The image before anything.
+    pub origin: &'a Image,
+    /// The image now.
+    pub image: &'a Image,
+    /// What was seen at it.
+    pub sight: &'a Sight,
+    /// The best of this start so far, by height.
+    pub best: &'a Image,
+    /// Where the loop is.
+    pub progress: Progress,
+    /// The budget.
+    pub budget: &'a Budget,
+    /// The step's own stream.
+    pub random: &'a Random,
+}
+
+/// Climbs. `step` is made anew for every start.
+///
+/// # Errors
+/// If the landscape fails or the budget makes no sense.
+pub fn ascend<'s>(
+    landscape: &dyn Landscape,
+    origin: &Image,
+    plan: &Plan,
+    new_step: &dyn Fn() -> Box<dyn Step + 's>,
+) -> Result<Climb> {
+    plan.budget.check()?;
+    let root = Random::new(plan.seed);
+    let mut kept: Option<Climb> = None;
+    let mut trace = Vec::new();
+    for restart in 0..plan.restarts.max(1) {
+        let mut ascent = Ascent { landscape, origin, plan, restart, trace: &mut trace };
+        let climb = ascent.once(&root.fork(restart as u64), &mut *new_step())?;
+        let better =
+            kept.as_ref().is_none_or(|k| plan.keep.prefers((climb.score, climb.value), (k.score, k.value)));
+        if better {
+            kept = Some(climb);
+        }
+        if kept.as_ref().zip(plan.enough).is_some_and(|(k, enough)| k.score <= enough) {
+            break;
+        }
+    }
+    let climb = kept.expect("at least one start was made");
+    Ok(Climb { trace, ..climb })
+}
+
+impl Keep {
+    /// Whether the first (score, value) is to be kept over the second.
+    fn prefers(self, new: (f64, f64), old: (f64, f64)) -> bool {
+        match self {
+            Self::Best => new.0 < old.0 || (new.0 == old.0 && new.1 > old.1),
+            Self::Highest => new.1 > old.1,
+            Self::Last => true,
+        }
+    }
+}
+
+struct Ascent<'a> {
+    landscape: &'a dyn Landscape,
+    origin: &'a Image,
+    plan: &'a Plan,
+    restart: usize,
+    trace: &'a mut Vec<Record>,
+}
+
+impl Ascent<'_> {
+    fn once(&mut self, random: &Random, step: &mut dyn Step) -> Result<Climb> {
+        let plan = self.plan;
+        let mut image = self.start(random, step);
+        let (mut kept, mut highest) = (image.clone(), image.clone());
+        let (mut mark, mut top) = ((f64::INFINITY, f64::NEG_INFINITY), f64::NEG_INFINITY);
+        for number in 0..plan.steps {
+            let progress = Progress { step: number, steps: plan.steps };
+            let stream = random.fork(1 + number as u64);
+            let sight = self.landscape.look(&image, progress, &stream, step.needs_gradient())?;
+            self.record(number, &image, &sight);
+            if plan.keep.prefers((sight.score, sight.value), mark) {
+                mark = (sight.score, sight.value);
+                kept.clone_from(&image);
+            }
+            if sight.value > top {
+                top = sight.value;
+                highest.clone_from(&image);
+            }
+            if plan.enough.is_some_and(|enough| sight.score <= enough) {
+                return Ok(Climb { image: kept, value: mark.1, score: mark.0, trace: Vec::new() });
+            }
+            let (origin, budget) = (self.origin, &plan.budget);
+            let at = At {
+                origin,
+                image: &image,
+                sight: &sight,
+                best: &highest,
+                progress,
+                budget,
+                random: &stream,
+            };
+            let mut next = step.next(&at);
+            budget.project(origin, &mut next);
+            image = next;
+        }
+        if plan.keep == Keep::Last {
+            return Ok(Climb { image, value: f64::NAN, score: 1.0, trace: Vec::new() });
+        }
+        let progress = Progress { step: plan.steps, steps: plan.steps };
+        let sight = self.landscape.look(&image, progress, &random.fork(1 + plan.steps as u64), false)?;
+        self.record(plan.steps, &image, &sight);
+        if plan.keep.prefers((sight.score, sight.value), mark) {
+            mark = (sight.score, sight.value);
+            kept = image;
+        }
+        Ok(Climb { image: kept, value: mark.1, score: mark.0, trace: Vec::new() })
+    }
+
+    fn start(&self, random: &Random, step: &mut dyn Step) -> Image {
+        let mut image = match &self.plan.start {
+            Start::Origin => self.origin.clone(),
+            Start::Random => self.plan.budget.start(self.origin, &mut random.fork(0)),
+            Start::At(image) => image.clone(),
+        };
+        if let Some(own) = step.start(self.origin, &self.plan.budget, &random.fork(0)) {
+            image = own;
+        }
+        self.plan.budget.project(self.origin, &mut image);
+        image
+    }
+
+    fn record(&mut self, step: usize, image: &Image, sight: &Sight) {
+        let distance = self.plan.budget.distance(self.origin, image);
+        let (value, loss, score) = (sight.value, sight.loss, sight.score);
+        self.trace.push(Record { restart: self.restart, step, value, loss, score, distance });
+    }
+}
