@@ -40,8 +40,8 @@ pub trait Landscape {
 pub enum Keep {
     /// The one that did most: lowest score, then greatest height.
     Best,
-    /// The greatest height alone.
-    Highest,
+    /// The nearest one of those with the lowest score: what attacks of least distance keep.
+    Nearest,
     /// The last, unlooked at: what a defence does.
     Last,
 }
@@ -141,9 +141,12 @@ pub fn ascend<'s>(
     for restart in 0..plan.restarts.max(1) {
         let mut ascent = Ascent { landscape, origin, plan, restart, trace: &mut trace };
         let climb = ascent.once(&root.fork(restart as u64), &mut *new_step())?;
-        let better =
-            kept.as_ref().is_none_or(|k| plan.keep.prefers((climb.score, climb.value), (k.score, k.value)));
-        if better {
+        let mark = |c: &Climb| Mark {
+            score: c.score,
+            value: c.value,
+            distance: plan.budget.distance(origin, &c.image),
+        };
+        if kept.as_ref().is_none_or(|k| plan.keep.prefers(mark(&climb), mark(k))) {
             kept = Some(climb);
         }
         if kept.as_ref().zip(plan.enough).is_some_and(|(k, enough)| k.score <= enough) {
@@ -154,12 +157,23 @@ pub fn ascend<'s>(
     Ok(Climb { trace, ..climb })
 }
 
+/// What decides which image is kept.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    score: f64,
+    value: f64,
+    distance: f64,
+}
+
+impl Mark {
+    const NONE: Self = Self { score: f64::INFINITY, value: f64::NEG_INFINITY, distance: f64::INFINITY };
+}
+
 impl Keep {
-    /// Whether the first (score, value) is to be kept over the second.
-    fn prefers(self, new: (f64, f64), old: (f64, f64)) -> bool {
+    fn prefers(self, new: Mark, old: Mark) -> bool {
         match self {
-            Self::Best => new.0 < old.0 || (new.0 == old.0 && new.1 > old.1),
-            Self::Highest => new.1 > old.1,
+            Self::Best => new.score < old.score || (new.score == old.score && new.value > old.value),
+            Self::Nearest => new.score < old.score || (new.score == old.score && new.distance < old.distance),
             Self::Last => true,
         }
     }
@@ -178,14 +192,14 @@ impl Ascent<'_> {
         let plan = self.plan;
         let mut image = self.start(random, step);
         let (mut kept, mut highest) = (image.clone(), image.clone());
-        let (mut mark, mut top) = ((f64::INFINITY, f64::NEG_INFINITY), f64::NEG_INFINITY);
+        let (mut mark, mut top) = (Mark::NONE, f64::NEG_INFINITY);
         for number in 0..plan.steps {
             let progress = Progress { step: number, steps: plan.steps };
             let stream = random.fork(1 + number as u64);
             let sight = self.landscape.look(&image, progress, &stream, step.needs_gradient())?;
-            self.record(number, &image, &sight);
-            if plan.keep.prefers((sight.score, sight.value), mark) {
-                mark = (sight.score, sight.value);
+            let seen = self.record(number, &image, &sight);
+            if plan.keep.prefers(seen, mark) {
+                mark = seen;
                 kept.clone_from(&image);
             }
             if sight.value > top {
@@ -193,7 +207,7 @@ impl Ascent<'_> {
                 highest.clone_from(&image);
             }
             if plan.enough.is_some_and(|enough| sight.score <= enough) {
-                return Ok(Climb { image: kept, value: mark.1, score: mark.0, trace: Vec::new() });
+                return Ok(Climb { image: kept, value: mark.value, score: mark.score, trace: Vec::new() });
             }
             let (origin, budget) = (self.origin, &plan.budget);
             let at = At {
@@ -214,12 +228,12 @@ impl Ascent<'_> {
         }
         let progress = Progress { step: plan.steps, steps: plan.steps };
         let sight = self.landscape.look(&image, progress, &random.fork(1 + plan.steps as u64), false)?;
-        self.record(plan.steps, &image, &sight);
-        if plan.keep.prefers((sight.score, sight.value), mark) {
-            mark = (sight.score, sight.value);
+        let seen = self.record(plan.steps, &image, &sight);
+        if plan.keep.prefers(seen, mark) {
+            mark = seen;
             kept = image;
         }
-        Ok(Climb { image: kept, value: mark.1, score: mark.0, trace: Vec::new() })
+        Ok(Climb { image: kept, value: mark.value, score: mark.score, trace: Vec::new() })
     }
 
     fn start(&self, random: &Random, step: &mut dyn Step) -> Image {
@@ -235,9 +249,10 @@ impl Ascent<'_> {
         image
     }
 
-    fn record(&mut self, step: usize, image: &Image, sight: &Sight) {
+    fn record(&mut self, step: usize, image: &Image, sight: &Sight) -> Mark {
         let distance = self.plan.budget.distance(self.origin, image);
         let (value, loss, score) = (sight.value, sight.loss, sight.score);
         self.trace.push(Record { restart: self.restart, step, value, loss, score, distance });
+        Mark { score, value, distance }
     }
 }

@@ -7,10 +7,14 @@
 #![forbid(unsafe_code)]
 
 pub mod ascent;
+pub mod attack;
 pub mod budget;
 pub mod corrupt;
+pub mod defence;
+pub mod detect;
 pub mod error;
 pub mod image;
+pub mod model;
 pub mod network;
 pub mod objective;
 pub mod random;
@@ -18,6 +22,7 @@ pub mod step;
 pub mod task;
 #[cfg(test)]
 mod toy;
+pub mod verdict;
 pub mod view;
 
 pub use error::{Error, Result};

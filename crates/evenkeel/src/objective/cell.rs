@@ -12,6 +12,8 @@ pub(super) struct Context<'a> {
     pub(super) progress: f32,
     /// Confidence of the margin.
     pub(super) confidence: f32,
+    /// Whether the labels are wanted rather than true.
+    pub(super) towards: bool,
     /// The class wanted, for targeted DLR.
     pub(super) wanted: Option<&'a [u16]>,
 }
@@ -27,6 +29,7 @@ pub(super) fn loss(
 ) -> f32 {
     match kind {
         LossKind::CrossEntropy => cross_entropy(z, y, gradient),
+        LossKind::Margin if context.towards => wanted_margin(z, y, context.confidence, gradient),
         LossKind::Margin => margin(z, y, context.confidence, gradient),
         LossKind::Dlr => dlr(z, y, gradient),
         LossKind::DlrTargeted => dlr_targeted(z, y, wanted, gradient),
@@ -85,6 +88,17 @@ fn margin(z: &[f32], y: usize, confidence: f32, gradient: &mut [f32]) -> f32 {
         gradient[y] = -1.0;
     }
     margin.min(confidence)
+}
+
+/// max(max_{j≠y} z_j − z_y, −κ): what an attacker who wants y lowers.
+fn wanted_margin(z: &[f32], y: usize, confidence: f32, gradient: &mut [f32]) -> f32 {
+    let Some(j) = rival(z, y) else { return 0.0 };
+    let margin = z[j] - z[y];
+    if margin > -confidence {
+        gradient[j] = 1.0;
+        gradient[y] = -1.0;
+    }
+    margin.max(-confidence)
 }
 
 /// The classes in falling order of score, the first `count` of them.

@@ -24,7 +24,7 @@ pub struct ViewTerm<'a> {
 /// What to sum, and the names of the tensors it is made of.
 #[derive(Default)]
 pub struct Terms<'a> {
-    /// The tensor of scores.
+    /// The tensor of scores; empty if neither losses nor the answer are wanted.
     pub output: &'a str,
     /// The tensor of features.
     pub feature: &'a str,
@@ -43,8 +43,8 @@ pub struct Evaluation {
     pub parts: Vec<f64>,
     /// The gradient `[3, h, w]`, if it was wanted.
     pub gradient: Option<Vec<f32>>,
-    /// The scores.
-    pub scores: Tensor,
+    /// The scores, if their tensor was named.
+    pub scores: Option<Tensor>,
 }
 
 /// A pass that may lead back.
@@ -79,9 +79,12 @@ impl Terms<'_> {
         random: &Random,
         want_gradient: bool,
     ) -> Result<Evaluation> {
-        let same = self.output == self.feature || self.views.is_empty();
-        let names = if same { vec![self.output] } else { vec![self.output, self.feature] };
-        let base = pass(network, image, &names, want_gradient)?;
+        let names: &[&str] = match (self.output.is_empty(), self.views.is_empty()) {
+            (false, true) => &[self.output],
+            (false, false) if self.output != self.feature => &[self.output, self.feature],
+            _ => &[self.feature],
+        };
+        let base = pass(network, image, names, want_gradient)?;
         let (scores, features) = (&base.tensors[0], &base.tensors[names.len() - 1]);
         let mut parts = Vec::new();
         let mut value = 0.0;
@@ -111,7 +114,7 @@ impl Terms<'_> {
         if !value.is_finite() {
             return Err(Error::NotFinite("the objective".into()));
         }
-        let scores = base.tensors.into_iter().next().expect("the scores were asked for");
+        let scores = base.tensors.into_iter().next().filter(|_| !self.output.is_empty());
         Ok(Evaluation { value, parts, gradient: want_gradient.then_some(gradient), scores })
     }
 }

@@ -172,6 +172,7 @@ impl Loss {
             task_loss,
             progress: progress.step as f32 / progress.steps.max(1) as f32,
             confidence: self.confidence,
+            towards: self.sign < 0.0,
             wanted: self.wanted.as_ref().map(|w| w.labels.as_slice()),
         }
     }

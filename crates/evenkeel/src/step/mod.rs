@@ -53,8 +53,9 @@ fn moved(image: &Image, direction: &[f32], size: f32, norm: Norm) -> Image {
     match norm {
         Norm::Linf => pairs.for_each(|(v, d)| *v += size * sign(*d)),
         Norm::L2 => {
-            let scale = (f64::from(size) / (length(direction) + 1e-10)) as f32;
-            pairs.for_each(|(v, d)| *v += scale * d);
+            // a saturated loss has a tiny gradient, whose direction is as good as any
+            let scale = f64::from(size) / length(direction).max(1e-60);
+            pairs.for_each(|(v, d)| *v += (scale * f64::from(*d)) as f32);
         }
     }
     next

@@ -1,0 +1,168 @@
+//! The gradient attacks that differ only in loss, step and plan, and Square, which needs no gradient.
+
+use super::landscape::TaskLandscape;
+use super::{AttackSettings, Outcome, Situation};
+use crate::ascent::{Keep, Plan, Start, ascend};
+use crate::budget::Norm;
+use crate::error::{Error, Result};
+use crate::network::Tensor;
+use crate::objective::{Loss, LossKind};
+use crate::step::{Adaptive, Momentum, Plain, Square, Step};
+use crate::task::{Labels, Truth};
+
+/// The plan that settings ask for.
+pub(super) fn plan(settings: &AttackSettings) -> Plan {
+    Plan {
+        budget: settings.budget,
+        start: Start::Random,
+        steps: settings.steps,
+        restarts: settings.restarts,
+        keep: Keep::Best,
+        enough: settings.stop_when_fooled.then_some(0.0),
+        seed: settings.seed,
+    }
+}
+
+fn climb<'s>(
+    situation: &Situation<'_>,
+    settings: &AttackSettings,
+    kind: LossKind,
+    step: &dyn Fn() -> Box<dyn Step + 's>,
+) -> Result<Outcome> {
+    let loss = Loss { confidence: settings.confidence, ..situation.loss(kind)? };
+    let landscape = TaskLandscape { situation: *situation, loss, weight: 0.0 };
+    Ok(ascend(&landscape, situation.image, &plan(settings), step)?.into())
+}
+
+fn plain(situation: &Situation<'_>, settings: &AttackSettings, kind: LossKind) -> Result<Outcome> {
+    climb(situation, settings, kind, &|| Box::new(Plain { size: settings.step_size }))
+}
+
+pub(super) fn fgsm(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
+    let once = AttackSettings { steps: 1, step_size: settings.budget.radius, ..settings.clone() };
+    plain(situation, &once, LossKind::CrossEntropy)
+}
+
+/// min(ε + 4, ⌈1.25 ε⌉) steps of 1/255, ε in units of 1/255.
+pub(super) fn ifgsm(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
+    let epsilon_255 = settings.budget.radius * 255.0;
+    let steps = (epsilon_255 + 4.0).min((1.25 * epsilon_255 - 1e-3).ceil()).max(1.0) as usize;
+    let settings = AttackSettings { steps, step_size: 1.0 / 255.0, ..settings.clone() };
+    plain(situation, &settings, LossKind::CrossEntropy)
+}
+
+pub(super) fn pgd(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
+    plain(situation, settings, LossKind::CrossEntropy)
+}
+
+pub(super) fn mim(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
+    let step = || Box::new(Momentum::new(settings.step_size, settings.momentum)) as Box<dyn Step>;
+    climb(situation, settings, LossKind::CrossEntropy, &step)
+}
+
+pub(super) fn cw(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
+    plain(situation, settings, LossKind::Margin)
+}
+
+pub(super) fn houdini(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
+    plain(situation, settings, LossKind::Houdini)
+}
+
+pub(super) fn segpgd(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
+    plain(situation, settings, LossKind::SegPgd)
+}
+
+pub(super) fn masked(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
+    plain(situation, settings, LossKind::MaskedCrossEntropy)
+}
+
+pub(super) fn jensen_shannon(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
+    plain(situation, settings, LossKind::JensenShannon)
+}
+
+fn apgd(situation: &Situation<'_>, settings: &AttackSettings, kind: LossKind) -> Result<Outcome> {
+    climb(situation, settings, kind, &|| Box::new(Adaptive::new()))
+}
+
+pub(super) fn apgd_ce(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
+    apgd(situation, settings, LossKind::CrossEntropy)
+}
+
+pub(super) fn apgd_dlr(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
+    apgd(situation, settings, LossKind::Dlr)
+}
+
+/// The targeted ratio towards the runner-up of the clean answer, then the next, and so on; the outcome that hurt most.
+pub(super) fn apgd_t(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
+    let scores = situation.model.scores(situation.image)?;
+    let labels = situation.labels(situation.truth)?;
+    let classes = scores.extents(&situation.model.output)?.channels;
+    let mut best: Option<Outcome> = None;
+    for rank in 0..settings.targets.min(classes.saturating_sub(1)).max(1) {
+        let wanted = ranked(&scores, &labels, rank)?;
+        let loss = Loss { wanted: Some(wanted), ..Loss::against(LossKind::DlrTargeted, labels.clone()) };
+        let landscape = TaskLandscape { situation: *situation, loss, weight: 0.0 };
+        let plan = Plan { seed: settings.seed.wrapping_add(rank as u64), ..plan(settings) };
+        let outcome: Outcome =
+            ascend(&landscape, situation.image, &plan, &|| Box::new(Adaptive::new()))?.into();
+        if best.as_ref().is_none_or(|b| (outcome.score, -outcome.value) < (b.score, -b.value)) {
+            best = Some(outcome);
+        }
+        if settings.stop_when_fooled && best.as_ref().is_some_and(|b| b.score <= 0.0) {
+            break;
+        }
+    }
+    best.ok_or_else(|| Error::setting("attack apgd-t", "found no class to aim at"))
+}
+
+/// For every cell, the class of this rank among the classes other than its label, by the clean scores.
+fn ranked(scores: &Tensor, labels: &Labels, rank: usize) -> Result<Labels> {
+    let extents = scores.extents("scores")?;
+    let cells = labels.labels.len();
+    let fine =
+        crate::view::Sampler::resize(extents.size(), labels.size).apply(scores.data(), extents.channels);
+    let choose = |i: usize| {
+        let mut others: Vec<usize> =
+            (0..extents.channels).filter(|c| *c != usize::from(labels.labels[i])).collect();
+        others.sort_by(|a, b| fine[b * cells + i].total_cmp(&fine[a * cells + i]).then(a.cmp(b)));
+        others.get(rank).copied().unwrap_or(0) as u16
+    };
+    Ok(Labels { size: labels.size, labels: (0..cells).map(choose).collect() })
+}
+
+pub(super) fn square(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
+    if settings.budget.norm != Norm::Linf {
+        return Err(Error::setting("attack square", "is made for L∞ budgets"));
+    }
+    climb(situation, settings, LossKind::Margin, &|| Box::new(Square { share: 0.8 }))
+}
+
+/// Task loss plus weight times the view objective, both at the attacked image.
+fn adaptive_with<'s>(
+    situation: &Situation<'_>,
+    settings: &AttackSettings,
+    step: &dyn Fn() -> Box<dyn Step + 's>,
+) -> Result<Outcome> {
+    if situation.objective.is_none() {
+        return Err(Error::setting("attack adaptive", "needs the objective that the defence raises"));
+    }
+    let loss = situation.loss(LossKind::CrossEntropy)?;
+    let landscape = TaskLandscape { situation: *situation, loss, weight: settings.weight };
+    Ok(ascend(&landscape, situation.image, &plan(settings), step)?.into())
+}
+
+pub(super) fn adaptive(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
+    adaptive_with(situation, settings, &|| Box::new(Plain { size: settings.step_size }))
+}
+
+pub(super) fn adaptive_apgd(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
+    adaptive_with(situation, settings, &|| Box::new(Adaptive::new()))
+}
+
+/// The class a targeted attack on a classifier aims at, if it is one.
+pub(super) fn single_class(truth: &Truth, attack: &str) -> Result<usize> {
+    match truth {
+        Truth::Class(class) => Ok(*class),
+        Truth::Map(_) => Err(Error::setting(format!("attack {attack}"), "is made for classifiers")),
+    }
+}

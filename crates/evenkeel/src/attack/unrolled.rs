@@ -1,0 +1,217 @@
+//! The gradient through the defence's own steps.
+//!
+//! The defence is x_{t+1} = P(x_t + η·s(v_t)), v_t = g_t/(‖g_t‖ + 1e-10) + n_t, g_t the gradient of its objective at x_t, and P the
+//! projection, which depends on the attacked image as its centre. Backwards, with λ the gradient at x_{t+1}:
+//! through P exactly; through s by its derivative, where an L∞ step's sign is replaced by tanh(k·v/rms(v)) of sharpness k (rms held
+//! fixed) since a sign's own derivative is zero, and an L2 step v/‖v‖ is exact; through the normalisation exactly; through g_t by the
+//! Hessian, as a central difference of gradients along the direction, whose largest entry is `PROBE`. Only the x_t and g_t are
+//! kept; everything a pass needs is recomputed, so memory does not grow with the network.
+
+use std::cell::RefCell;
+
+use super::family::plan;
+use super::through::defence;
+use super::{AttackSettings, Outcome, Situation};
+use crate::ascent::{Landscape, Sight, ascend};
+use crate::budget::{Budget, Norm, length};
+use crate::defence::{Defence, ViewLandscape};
+use crate::error::Result;
+use crate::image::Image;
+use crate::objective::{Loss, LossKind, Progress, Terms};
+use crate::random::Random;
+use crate::step::Plain;
+
+/// The largest change of a value in the difference that stands for the Hessian.
+const PROBE: f32 = 1e-3;
+
+/// A loss at the defended image, with the gradient at the attacked one.
+pub struct UnrolledLandscape<'a> {
+    /// What is attacked.
+    pub situation: Situation<'a>,
+    /// The defence.
+    pub defence: &'a Defence,
+    /// The loss, to be raised.
+    pub loss: Loss,
+    /// How sharp the tanh is.
+    pub sharpness: f32,
+    /// The defence's seed, if the attacker knows it.
+    pub known_seed: Option<u64>,
+}
+
+/// One step of the defence as it happened.
+struct Visit {
+    image: Image,
+    gradient: Vec<f32>,
+    progress: Progress,
+    random: Random,
+}
+
+/// A landscape that writes down where it was looked at.
+struct Watched<'a> {
+    inner: ViewLandscape<'a>,
+    visits: RefCell<Vec<Visit>>,
+}
+
+impl Landscape for Watched<'_> {
+    fn look(&self, image: &Image, progress: Progress, random: &Random, want_gradient: bool) -> Result<Sight> {
+        let sight = self.inner.look(image, progress, random, want_gradient)?;
+        if let Some(gradient) = &sight.gradient {
+            let visit =
+                Visit { image: image.clone(), gradient: gradient.clone(), progress, random: random.clone() };
+            self.visits.borrow_mut().push(visit);
+        }
+        Ok(sight)
+    }
+}
+
+impl Landscape for UnrolledLandscape<'_> {
+    fn look(&self, image: &Image, progress: Progress, random: &Random, want_gradient: bool) -> Result<Sight> {
+        let model = self.situation.model;
+        let inner = ViewLandscape { model, objective: self.defence.objective.as_deref() };
+        let watched = Watched { inner, visits: RefCell::default() };
+        let seed = self.known_seed.unwrap_or_else(|| random.fork(0).seed());
+        let defended = self.defence.climb(&watched, image, seed)?.image;
+        let terms = Terms {
+            output: &model.output,
+            feature: &model.feature,
+            losses: vec![(1.0, &self.loss)],
+            views: vec![],
+        };
+        let seen = terms.evaluate(&*model.network, &defended, progress, random, want_gradient)?;
+        let score = seen.scores.as_ref().map_or(Ok(1.0), |s| self.situation.score(s))?;
+        let gradient = match seen.gradient {
+            Some(at_end) => Some(self.back(image, &watched, at_end, defended)?),
+            None => None,
+        };
+        Ok(Sight { value: seen.value, gradient, score, loss: Some(seen.value) })
+    }
+}
+
+impl UnrolledLandscape<'_> {
+    /// From the gradient at the defended image to the gradient at the attacked one.
+    fn back(&self, origin: &Image, watched: &Watched<'_>, at_end: Vec<f32>, end: Image) -> Result<Vec<f32>> {
+        let mut to_origin = vec![0.0; at_end.len()];
+        let mut ahead = at_end;
+        let mut after = end;
+        for visit in watched.visits.borrow().iter().rev() {
+            let direction = self.defence.step().direction(&visit.gradient, visit.progress, &visit.random);
+            let proposed = self.proposed(&visit.image, &direction);
+            let (to_proposed, to_centre) =
+                pull_project(&self.defence.budget, origin, &proposed, &after, &ahead);
+            to_origin.iter_mut().zip(&to_centre).for_each(|(o, c)| *o += c);
+            let to_gradient = self.pull_direction(&visit.gradient, &direction, &to_proposed);
+            let curved = hessian_product(&watched.inner, visit, &to_gradient)?;
+            ahead = to_proposed.iter().zip(&curved).map(|(a, b)| a + b).collect();
+            after.clone_from(&visit.image);
+        }
+        // the start is the image plus a constant, clipped to the box
+        let open = |v: &f32| if *v > 0.0 && *v < 1.0 { 1.0 } else { 0.0 };
+        to_origin.iter_mut().zip(&ahead).zip(after.pixels()).for_each(|((o, a), v)| *o += a * open(v));
+        Ok(to_origin)
+    }
+
+    fn proposed(&self, image: &Image, direction: &[f32]) -> Image {
+        let mut next = image.clone();
+        let size = self.defence.step().size;
+        let scale = match self.defence.budget.norm {
+            Norm::Linf => 0.0,
+            Norm::L2 => (f64::from(size) / (length(direction) + 1e-10)) as f32,
+        };
+        next.pixels_mut().iter_mut().zip(direction).for_each(|(v, d)| {
+            *v += if scale == 0.0 { size * crate::step::sign(*d) } else { scale * d };
+        });
+        next
+    }
+
+    /// From the proposed image back through s and the normalisation to the objective's gradient.
+    fn pull_direction(&self, gradient: &[f32], direction: &[f32], ahead: &[f32]) -> Vec<f32> {
+        let size = self.defence.step().size;
+        let count = direction.len() as f64;
+        let on_direction: Vec<f32> = match self.defence.budget.norm {
+            Norm::Linf => {
+                let sharp = self.sharpness / ((length(direction) / count.sqrt()) as f32 + 1e-12);
+                let slope = |v: f32| size * sharp * (1.0 - (sharp * v).tanh().powi(2));
+                direction.iter().zip(ahead).map(|(v, a)| slope(*v) * a).collect()
+            }
+            Norm::L2 => {
+                let scaled: Vec<f32> = ahead.iter().map(|a| size * a).collect();
+                pull_normalised(direction, &scaled)
+            }
+        };
+        pull_normalised(gradient, &on_direction)
+    }
+}
+
+/// The pullback of v/(‖v‖ + 1e-10).
+fn pull_normalised(v: &[f32], cotangent: &[f32]) -> Vec<f32> {
+    let size = length(v);
+    if size == 0.0 {
+        return vec![0.0; v.len()];
+    }
+    let along =
+        v.iter().zip(cotangent).map(|(v, c)| f64::from(*v) * f64::from(*c)).sum::<f64>() / (size * size);
+    let scale = 1.0 / (size + 1e-10);
+    v.iter().zip(cotangent).map(|(v, c)| ((f64::from(*c) - along * f64::from(*v)) * scale) as f32).collect()
+}
+
+/// The pullback of the projection: to the image that was projected, and to the centre of the budget.
+fn pull_project(
+    budget: &Budget,
+    centre: &Image,
+    from: &Image,
+    to: &Image,
+    ahead: &[f32],
+) -> (Vec<f32>, Vec<f32>) {
+    let boxed = |i: usize| to.pixels()[i] > 0.0 && to.pixels()[i] < 1.0;
+    let open: Vec<f32> = ahead.iter().enumerate().map(|(i, a)| if boxed(i) { *a } else { 0.0 }).collect();
+    let differences: Vec<f32> = from.pixels().iter().zip(centre.pixels()).map(|(f, c)| f - c).collect();
+    match budget.norm {
+        Norm::Linf => {
+            let inside = |i: usize| differences[i].abs() < budget.radius;
+            let pick =
+                |want: bool| (0..open.len()).map(|i| if inside(i) == want { open[i] } else { 0.0 }).collect();
+            (pick(true), pick(false))
+        }
+        Norm::L2 => {
+            let size = length(&differences);
+            let radius = f64::from(budget.radius);
+            if size <= radius {
+                return (open.clone(), vec![0.0; open.len()]);
+            }
+            // c + radius·d/‖d‖, d = from − c
+            let scaled: Vec<f32> = open.iter().map(|o| (radius * f64::from(*o)) as f32).collect();
+            let to_from = pull_normalised(&differences, &scaled);
+            let to_centre = open.iter().zip(&to_from).map(|(o, f)| o - f).collect();
+            (to_from, to_centre)
+        }
+    }
+}
+
+/// The objective's Hessian at a visit times a vector, by a central difference of gradients.
+fn hessian_product(landscape: &ViewLandscape<'_>, visit: &Visit, vector: &[f32]) -> Result<Vec<f32>> {
+    let largest = vector.iter().fold(0.0f32, |most, v| most.max(v.abs()));
+    if largest == 0.0 || !largest.is_finite() {
+        return Ok(vec![0.0; vector.len()]);
+    }
+    let scale = PROBE / largest;
+    let gradient_at = |side: f32| {
+        let mut image = visit.image.clone();
+        image.pixels_mut().iter_mut().zip(vector).for_each(|(p, v)| *p += side * scale * v);
+        let sight = landscape.look(&image, visit.progress, &visit.random, true)?;
+        Ok(sight.gradient.unwrap_or_else(|| vec![0.0; vector.len()]))
+    };
+    let (up, down) = (gradient_at(1.0)?, gradient_at(-1.0)?);
+    Ok(up.iter().zip(&down).map(|(u, d)| (u - d) / (2.0 * scale)).collect())
+}
+
+pub(super) fn unrolled(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
+    let landscape = UnrolledLandscape {
+        situation: *situation,
+        defence: defence(situation)?,
+        loss: situation.loss(LossKind::CrossEntropy)?,
+        sharpness: settings.sharpness,
+        known_seed: None,
+    };
+    let step = || Box::new(Plain { size: settings.step_size }) as Box<dyn crate::step::Step>;
+    Ok(ascend(&landscape, situation.image, &plan(settings), &step)?.into())
+}

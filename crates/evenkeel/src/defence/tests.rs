@@ -1,0 +1,103 @@
+//! What every defence must hold.
+
+use super::*;
+use crate::objective::tests::small_head;
+use crate::task::{Classification, Semantic};
+use crate::toy::{Conv, picture};
+
+fn models() -> [Model; 2] {
+    [
+        Model::new(
+            Box::new(Conv::random(&[6, 8], 5, false, 3)),
+            Box::new(Classification),
+            "scores",
+            "features",
+        ),
+        Model::new(Box::new(Conv::random(&[6, 8], 5, false, 4)), Box::new(Semantic), "map", "features"),
+    ]
+}
+
+fn settings(name: &str, budget: Budget) -> DefenceSettings {
+    let mut random = Random::new(1);
+    let bank = Bank::new(4, (0..40).map(|_| random.normal()).collect()).unwrap();
+    let head = match name {
+        "rotation" | "contrastive" => Some(small_head(8, 4, 1)),
+        _ => None,
+    };
+    DefenceSettings { steps: 3, head, bank: Some(bank), ..DefenceSettings::standard(budget) }
+}
+
+#[test]
+fn every_defence_stays_inside_and_repeats_for_any_thread_count() {
+    let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let three = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
+    let image = picture((20, 16), 2);
+    for model in models() {
+        for name in DEFENCES {
+            for budget in [Budget::linf(8.0 / 255.0), Budget::l2(0.5)] {
+                for noise in [true, false] {
+                    let settings = DefenceSettings { noise, ..settings(name, budget) };
+                    let defence = Defence::named(name, &model, settings).unwrap();
+                    let first = one.install(|| defence.apply(&model, &image, 5)).unwrap();
+                    let second = three.install(|| defence.apply(&model, &image, 5)).unwrap();
+                    assert!(budget.contains(&image, &first.image), "{name} left its budget");
+                    assert!(first.image == second.image, "{name} depends on threads");
+                    let still = name == "none";
+                    assert_eq!(first.image == image, still, "{name}");
+                    assert_eq!(
+                        defence.apply(&model, &image, 6).unwrap().image == first.image,
+                        still,
+                        "{name}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_defence_raises_its_objective() {
+    for model in models() {
+        let image = picture((20, 16), 2);
+        for name in ["equivariance", "invariance", "rotation", "contrastive"] {
+            let settings = DefenceSettings {
+                steps: 8,
+                noise: false,
+                size: Some(1.0 / 255.0),
+                ..settings(name, Budget::linf(8.0 / 255.0))
+            };
+            let defence = Defence::named(name, &model, settings).unwrap();
+            let landscape = ViewLandscape { model: &model, objective: defence.objective.as_deref() };
+            let height = |image: &Image| -> f64 {
+                let look = |s| landscape.look(image, Progress::ONCE, &Random::new(s), false).unwrap().value;
+                (0..6).map(look).sum()
+            };
+            let defended = defence.apply(&model, &image, 1).unwrap();
+            assert_eq!(defended.trace.len(), 8);
+            assert!(height(&defended.image) > height(&image), "{name} on {}", model.task.name());
+        }
+    }
+}
+
+#[test]
+fn what_is_missing_is_asked_for() {
+    let [model, _] = models();
+    let bare = || DefenceSettings::standard(Budget::linf(0.01));
+    for (name, word) in [("rotation", "head"), ("contrastive", "head"), ("prayer", "equivariance")] {
+        let sentence = Defence::named(name, &model, bare()).err().unwrap().to_string();
+        assert!(sentence.contains(word), "{sentence}");
+    }
+}
+
+/// The paper's loop saturates: with a step of twice the radius every value ends at the edge of the budget or the box.
+#[test]
+fn the_published_step_saturates() {
+    let [model, _] = models();
+    let image = picture((12, 12), 3);
+    let budget = Budget::linf(8.0 / 255.0);
+    let defence = Defence::named("equivariance", &model, settings("equivariance", budget)).unwrap();
+    let out = defence.apply(&model, &image, 1).unwrap().image;
+    let at_edge =
+        |(a, b): (&f32, &f32)| ((a - b).abs() - budget.radius).abs() < 1e-6 || *a == 0.0 || *a == 1.0;
+    assert!(out.pixels().iter().zip(image.pixels()).all(at_edge));
+}

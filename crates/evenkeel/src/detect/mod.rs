@@ -1,0 +1,238 @@
+//! Detection: is this image one the network can be trusted on? Every score is larger for stranger images.
+//!
+//! Output variance: Σ over views of ‖undo_i(p(view_i(x))) − p(x)‖² over the overlap, per cell, on softmax outputs or one-hot answers.
+//! The others are minus the mean of an objective on views: equivariance, invariance, rotation, contrastive. A threshold is calibrated
+//! on clean images to a false-alarm rate.
+
+mod calibration;
+mod estimate;
+
+#[cfg(test)]
+mod tests;
+
+pub use calibration::{Calibration, threshold_for};
+pub use estimate::{ErrorEstimate, fit_bias};
+
+use rayon::prelude::*;
+
+use crate::defence::{Defence, Defended};
+use crate::error::{Error, Result};
+use crate::image::Image;
+use crate::model::Model;
+use crate::network::{Extents, Tensor};
+use crate::objective::head::Head;
+use crate::objective::{
+    Bank, Contrastive, Equivariance, Invariance, Pairing, Progress, Rotation, Terms, ViewObjective, ViewTerm,
+};
+use crate::random::Random;
+use crate::task::best_classes;
+use crate::view::{View, ViewSet};
+
+/// The names of the scores.
+pub const SCORES: [&str; 6] =
+    ["variance", "variance-onehot", "equivariance", "invariance", "rotation", "contrastive"];
+
+/// How outputs are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outputs {
+    /// Probabilities.
+    Softmax,
+    /// 1 for the answer, 0 for the rest.
+    OneHot,
+}
+
+/// What a detector measures.
+pub enum Measure {
+    /// How much outputs vary over views.
+    Variance(Outputs),
+    /// Minus the mean of an objective.
+    Objective {
+        /// The objective.
+        objective: Box<dyn ViewObjective>,
+        /// What its sum is divided by.
+        share: f64,
+    },
+}
+
+/// A score of strangeness.
+pub struct Detector {
+    /// Its name.
+    pub name: String,
+    /// What it measures.
+    pub measure: Measure,
+    /// The views.
+    pub views: ViewSet,
+    /// The seed of the views: the same for every image, so that scores can be compared.
+    pub seed: u64,
+}
+
+/// What a detector needs beyond its name.
+#[derive(Clone, Debug, Default)]
+pub struct Heads {
+    /// The head, for `rotation` and `contrastive`.
+    pub head: Option<Head>,
+    /// Other images' embeddings, for `contrastive`.
+    pub bank: Option<Bank>,
+}
+
+impl Detector {
+    /// The detector of this name. Views are fitted to what the model accepts.
+    ///
+    /// # Errors
+    /// If there is none, or a head or bank is missing.
+    pub fn named(name: &str, model: &Model, views: ViewSet, heads: Heads, seed: u64) -> Result<Self> {
+        let fixed = model.network.fixed_size().is_some();
+        let views = views.fitted(fixed, model.multiple);
+        views.check()?;
+        let missing = |what: &str| Error::setting(format!("score {name}"), format!("needs {what}"));
+        let per_view = |objective: Box<dyn ViewObjective>| Measure::Objective {
+            objective,
+            share: views.rules.len() as f64,
+        };
+        let measure = match name {
+            "variance" => Measure::Variance(Outputs::Softmax),
+            "variance-onehot" => Measure::Variance(Outputs::OneHot),
+            "equivariance" => per_view(Box::new(Equivariance::new(views.clone()))),
+            "invariance" => per_view(Box::new(Invariance { views: views.clone(), pairing: Pairing::Anchor })),
+            "rotation" => {
+                let head = heads.head.ok_or_else(|| missing("a rotation head"))?;
+                Measure::Objective { objective: Box::new(Rotation { head, fixed_canvas: fixed }), share: 1.0 }
+            }
+            "contrastive" => {
+                let objective = Contrastive {
+                    views: ViewSet::contrastive(4).fitted(fixed, model.multiple),
+                    head: heads.head.ok_or_else(|| missing("a projection head"))?,
+                    bank: heads.bank.ok_or_else(|| missing("a bank of other images' embeddings"))?,
+                    temperature: 0.5,
+                };
+                Measure::Objective { objective: Box::new(objective), share: 1.0 }
+            }
+            _ => {
+                return Err(Error::setting(
+                    format!("score {name}"),
+                    format!("is not one of {}", SCORES.join(", ")),
+                ));
+            }
+        };
+        Ok(Self { name: name.into(), measure, views, seed })
+    }
+
+    /// How strange an image (at the model's size) is.
+    ///
+    /// # Errors
+    /// If the network refuses a view.
+    pub fn score(&self, model: &Model, image: &Image) -> Result<f64> {
+        let random = Random::new(self.seed);
+        match &self.measure {
+            Measure::Variance(outputs) => {
+                let looks = Looks::at(model, image, &self.views.draw(&random), *outputs)?;
+                Ok(looks.variance())
+            }
+            Measure::Objective { objective, share } => {
+                let views = vec![ViewTerm { weight: 1.0, objective: &**objective }];
+                let terms = Terms { output: "", feature: &model.feature, losses: vec![], views };
+                let seen = terms.evaluate(&*model.network, image, Progress::ONCE, &random, false)?;
+                Ok(-seen.value / share)
+            }
+        }
+    }
+}
+
+/// The outputs of an image and of its views, brought back to the image's own grid.
+pub struct Looks {
+    /// Form of the outputs.
+    pub extents: Extents,
+    /// The image's own.
+    pub base: Vec<f32>,
+    /// Each view's, undone, with the mask of cells in sight.
+    pub views: Vec<(Vec<f32>, Vec<f32>)>,
+}
+
+impl Looks {
+    /// Looks at an image through views.
+    ///
+    /// # Errors
+    /// If the network refuses one.
+    pub fn at(model: &Model, image: &Image, views: &[View], outputs: Outputs) -> Result<Self> {
+        let base = model.scores(image)?;
+        base.check_finite(&model.output)?;
+        let extents = base.extents(&model.output)?;
+        let flat = extents.cells() == 1;
+        let look = |view: &View| {
+            let scores = model.scores(&view.apply(image))?;
+            let seen = scores.extents(&model.output)?;
+            let map = probabilities(&scores, seen, outputs);
+            // a classifier's answer has no place to be brought back to
+            Ok(match flat {
+                true => (map, vec![1.0]),
+                false => (
+                    view.undo(image.size(), &map, seen, extents.size()),
+                    view.mask(image.size(), seen.size(), extents.size()),
+                ),
+            })
+        };
+        let views = views.par_iter().map(look).collect::<Result<Vec<_>>>()?;
+        Ok(Self { extents, base: probabilities(&base, extents, outputs), views })
+    }
+
+    /// Σ over views of the mean squared distance per cell in sight.
+    pub fn variance(&self) -> f64 {
+        let cells = self.extents.cells();
+        let view = |(map, mask): &(Vec<f32>, Vec<f32>)| {
+            let in_sight: f64 = mask.iter().map(|m| f64::from(*m)).sum();
+            let square =
+                |(i, (a, b)): (usize, (&f32, &f32))| f64::from(mask[i % cells]) * f64::from(a - b).powi(2);
+            map.iter().zip(&self.base).enumerate().map(square).sum::<f64>() / in_sight.max(1.0)
+        };
+        self.views.iter().map(view).sum()
+    }
+}
+
+fn probabilities(scores: &Tensor, extents: Extents, outputs: Outputs) -> Vec<f32> {
+    let cells = extents.cells();
+    let data = scores.data();
+    let mut out = vec![0.0; data.len()];
+    match outputs {
+        Outputs::OneHot => {
+            let best = best_classes(data, extents);
+            best.iter().enumerate().for_each(|(i, class)| out[usize::from(*class) * cells + i] = 1.0);
+        }
+        Outputs::Softmax => {
+            let mut top = vec![f32::NEG_INFINITY; cells];
+            data.iter().enumerate().for_each(|(i, v)| top[i % cells] = top[i % cells].max(*v));
+            let mut sum = vec![0.0; cells];
+            for (i, (o, v)) in out.iter_mut().zip(data).enumerate() {
+                *o = (v - top[i % cells]).exp();
+                sum[i % cells] += *o;
+            }
+            out.iter_mut().enumerate().for_each(|(i, o)| *o /= sum[i % cells]);
+        }
+    }
+    out
+}
+
+/// Detect-then-defend: what looks ordinary is left alone.
+pub struct Guard<'a> {
+    /// What is measured.
+    pub detector: &'a Detector,
+    /// Scores above this call for the defence.
+    pub threshold: f64,
+    /// The defence.
+    pub defence: &'a Defence,
+}
+
+impl Guard<'_> {
+    /// The image to show to the network, its score, and whether it was defended.
+    ///
+    /// # Errors
+    /// If the network fails.
+    pub fn apply(&self, model: &Model, image: &Image, seed: u64) -> Result<(Defended, f64, bool)> {
+        let score = self.detector.score(model, image)?;
+        let alarm = score > self.threshold;
+        let shown = match alarm {
+            true => self.defence.apply(model, image, seed)?,
+            false => Defended { image: image.clone(), trace: Vec::new() },
+        };
+        Ok((shown, score, alarm))
+    }
+}

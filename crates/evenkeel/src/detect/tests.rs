@@ -1,0 +1,142 @@
+//! Scores, thresholds, estimates and the guard.
+
+use super::*;
+use crate::budget::Budget;
+use crate::defence::DefenceSettings;
+use crate::objective::tests::small_head;
+use crate::task::{Classification, Semantic};
+use crate::toy::{Conv, picture};
+
+fn models() -> [Model; 2] {
+    [
+        Model::new(
+            Box::new(Conv::random(&[6, 8], 5, false, 3)),
+            Box::new(Classification),
+            "scores",
+            "features",
+        ),
+        Model::new(Box::new(Conv::random(&[6, 8], 5, false, 4)), Box::new(Semantic), "map", "features"),
+    ]
+}
+
+fn detector(name: &str, model: &Model) -> Detector {
+    let mut random = Random::new(1);
+    let bank = Bank::new(4, (0..40).map(|_| random.normal()).collect()).unwrap();
+    let heads = Heads { head: Some(small_head(8, 4, 1)), bank: Some(bank) };
+    Detector::named(name, model, ViewSet::standard(), heads, 3).unwrap()
+}
+
+/// Smooth, so that views agree.
+fn calm(size: (usize, usize)) -> Image {
+    let value = |i: usize| 0.5 + 0.3 * ((i / size.1 % size.0) as f32 * 0.1).sin();
+    Image::new(size.0, size.1, (0..3 * size.0 * size.1).map(value).collect()).unwrap()
+}
+
+#[test]
+fn every_score_repeats_and_differs_between_images() {
+    for model in models() {
+        for name in SCORES {
+            let detector = detector(name, &model);
+            let score = |image: &Image| detector.score(&model, image).unwrap();
+            let (a, b) = (score(&calm((24, 24))), score(&picture((24, 24), 2)));
+            assert!(a.is_finite() && b.is_finite());
+            assert_eq!(a, score(&calm((24, 24))), "{name}");
+            if name != "variance-onehot" {
+                assert_ne!(a, b, "{name}");
+            }
+        }
+    }
+    let [model, _] = models();
+    let error = Detector::named("luck", &model, ViewSet::standard(), Heads::default(), 1).err().unwrap();
+    assert!(error.to_string().contains("variance"));
+    assert!(Detector::named("rotation", &model, ViewSet::standard(), Heads::default(), 1).is_err());
+}
+
+#[test]
+fn noise_is_stranger_than_calm() {
+    let [_, model] = models();
+    for name in ["variance", "equivariance"] {
+        let detector = detector(name, &model);
+        let score = |image: &Image| detector.score(&model, image).unwrap();
+        assert!(score(&picture((32, 32), 2)) > score(&calm((32, 32))), "{name}");
+    }
+}
+
+#[test]
+fn agreeing_views_have_no_variance() {
+    let [_, model] = models();
+    let stay = View::of(crate::view::Motion::Stay);
+    let looks = Looks::at(&model, &picture((16, 16), 1), &[stay.clone(), stay], Outputs::Softmax).unwrap();
+    assert_eq!(looks.variance(), 0.0);
+    assert!(looks.cell_variances().iter().all(|v| *v < 1e-12));
+}
+
+#[test]
+fn thresholds_keep_their_false_alarm_rate() {
+    let scores: Vec<f64> = (0..100).map(|i| f64::from((i * 37) % 100)).collect();
+    for rate in [0.0, 0.05, 0.5, 1.0] {
+        let threshold = threshold_for(&scores, rate).unwrap();
+        let alarms = scores.iter().filter(|s| **s > threshold).count() as f64 / 100.0;
+        assert!(alarms <= rate && alarms >= rate - 0.0101, "{rate}: {alarms}");
+    }
+    assert!(threshold_for(&[], 0.1).is_err());
+    assert!(threshold_for(&[1.0, f64::NAN], 0.1).is_err());
+    assert!(threshold_for(&[1.0], 1.5).is_err());
+}
+
+#[test]
+fn calibrations_belong_to_their_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("calibration.toml");
+    let [mut model, _] = models();
+    model.hash = "abc".into();
+    let detector = detector("variance", &model);
+    let calibration = Calibration::new(&model, &detector, &[0.1, 0.2, 0.3], 0.34).unwrap();
+    assert_eq!(calibration.threshold, 0.2);
+    calibration.save(&path).unwrap();
+    assert_eq!(Calibration::load(&path, &model).unwrap(), calibration);
+    model.hash = "def".into();
+    let sentence = Calibration::load(&path, &model).unwrap_err().to_string();
+    assert!(sentence.contains("another model"), "{sentence}");
+}
+
+#[test]
+fn the_error_estimate_follows_its_formula() {
+    let [_, model] = models();
+    let image = picture((16, 24), 1);
+    let views = ViewSet::standard();
+    let estimate = ErrorEstimate::of(&model, &image, &views, 1, 0.1, 0.05).unwrap();
+    let n = estimate.variances.len() as f64;
+    let by_hand: f64 = estimate.variances.iter().map(|v| (f64::from(*v) + 0.01).sqrt()).sum::<f64>() / n;
+    assert!((estimate.error - (2.0 / std::f64::consts::PI).sqrt() * by_hand).abs() < 1e-12);
+    assert!((estimate.within - (20.0f64.ln() / n).sqrt()).abs() < 1e-12);
+    assert_eq!(estimate.confidence, 0.95);
+    let more = ErrorEstimate::of(&model, &image, &views, 1, 0.5, 0.05).unwrap();
+    assert!(more.error > estimate.error);
+    assert!(ErrorEstimate::of(&model, &image, &views, 1, 0.1, 1.0).is_err());
+    // fitted on images whose error is known, the estimate agrees with them on average
+    let images = vec![(estimate.variances.clone(), 0.3), (vec![0.0; 10], 0.2)];
+    let bias = fit_bias(&images).unwrap();
+    let mean = |v: &[f32]| {
+        v.iter().map(|x| (f64::from(*x) + bias * bias).sqrt()).sum::<f64>() / v.len() as f64
+            * (2.0 / std::f64::consts::PI).sqrt()
+    };
+    assert!(((mean(&images[0].0) + mean(&images[1].0)) / 2.0 - 0.25).abs() < 1e-6);
+    assert!(fit_bias(&[]).is_err());
+}
+
+#[test]
+fn the_guard_leaves_ordinary_images_alone() {
+    let [_, model] = models();
+    let detector = detector("variance", &model);
+    let settings = DefenceSettings { steps: 1, ..DefenceSettings::standard(Budget::linf(0.02)) };
+    let defence = Defence::named("equivariance", &model, settings).unwrap();
+    let image = picture((16, 16), 1);
+    let score = detector.score(&model, &image).unwrap();
+    for (threshold, defended) in [(score + 1.0, false), (score - 1e-9, true)] {
+        let guard = Guard { detector: &detector, threshold, defence: &defence };
+        let (shown, seen, alarm) = guard.apply(&model, &image, 2).unwrap();
+        assert_eq!((seen, alarm), (score, defended));
+        assert_eq!(shown.image != image, defended);
+    }
+}

@@ -1,0 +1,195 @@
+//! The preprocessing contract: a small TOML file beside the network that says how pixels become its input and what comes out.
+//!
+//! input = (pixel·scale − mean) / std, channel by channel in the network's own order. Nothing is guessed: every field that changes
+//! the numbers must be written down, unknown fields are refused, and the whole is checked against the network at load.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::image::{Palette, write_atomically};
+
+/// What must be known to use a network.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Contract {
+    /// `classification` or `semantic`.
+    pub task: String,
+    /// The tensor of class scores (before softmax).
+    pub output: String,
+    /// The tensor of features that views are compared on.
+    pub feature: String,
+    /// How pixels become input.
+    pub input: InputRule,
+    /// Names and colours.
+    #[serde(default)]
+    pub classes: Classes,
+}
+
+/// How pixels become input.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InputRule {
+    /// The order of the channels.
+    pub order: Order,
+    /// What a pixel in [0, 1] is multiplied by first.
+    pub scale: f32,
+    /// What is subtracted then, in the network's channel order.
+    pub mean: [f32; 3],
+    /// What it is divided by then.
+    pub std: [f32; 3],
+    /// Whether channels come last in the network's input.
+    #[serde(default)]
+    pub channels_last: bool,
+    /// (height, width) that images are brought to; left out, they keep theirs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<[usize; 2]>,
+    /// How.
+    pub resize: ResizeRule,
+    /// Sides must be multiples of this.
+    #[serde(default = "one")]
+    pub multiple: usize,
+}
+
+fn one() -> usize {
+    1
+}
+
+/// The order of the channels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Order {
+    /// Red, green, blue.
+    Rgb,
+    /// Blue, green, red.
+    Bgr,
+}
+
+/// What to do with an image of another size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ResizeRule {
+    /// Refuse it.
+    Refuse,
+    /// Stretch it.
+    Stretch,
+    /// Take the largest middle part of the right proportions, then resize that.
+    Crop,
+}
+
+/// Names and colours of the classes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Classes {
+    /// The names in class order.
+    #[serde(default)]
+    pub names: Vec<String>,
+    /// The colours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub palette: Option<PaletteRule>,
+}
+
+/// Colours by name (`voc:21`, `cityscapes`) or one by one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum PaletteRule {
+    /// By name.
+    Named(String),
+    /// One by one.
+    Colours(Vec<[u8; 3]>),
+}
+
+impl Contract {
+    /// Where the contract of a network lies: its own name ending in `.evenkeel.toml`.
+    pub fn path_beside(network: &Path) -> PathBuf {
+        network.with_extension("evenkeel.toml")
+    }
+
+    /// Reads the contract beside a network.
+    ///
+    /// # Errors
+    /// If there is none (saying how to make one) or it makes no sense.
+    pub fn beside(network: &Path) -> Result<Self> {
+        let path = Self::path_beside(network);
+        if !path.exists() {
+            let reason = format!(
+                "there is no such file, and how pixels become input is not guessed; write it with `evenkeel model init {}`",
+                network.display()
+            );
+            return Err(Error::File { path, reason });
+        }
+        Self::load(&path)
+    }
+
+    /// Reads a contract.
+    ///
+    /// # Errors
+    /// If it cannot be read or makes no sense.
+    pub fn load(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).map_err(Error::io(path))?;
+        let fail = |reason: String| Error::File { path: path.to_owned(), reason };
+        let contract: Self = toml::from_str(&text).map_err(|e| fail(e.to_string()))?;
+        contract.check().map_err(|e| fail(e.to_string()))?;
+        Ok(contract)
+    }
+
+    /// Writes the contract.
+    ///
+    /// # Errors
+    /// If it makes no sense or the file cannot be written.
+    pub fn save(&self, path: &Path) -> Result<()> {
+        self.check()?;
+        let text = toml::to_string(self)
+            .map_err(|e| Error::File { path: path.to_owned(), reason: e.to_string() })?;
+        write_atomically(path, text.as_bytes())
+    }
+
+    /// Refuses what makes no sense by itself.
+    ///
+    /// # Errors
+    /// Naming the field.
+    pub fn check(&self) -> Result<()> {
+        crate::task::task_named(&self.task)?;
+        let input = &self.input;
+        if !input.scale.is_finite() || input.scale == 0.0 {
+            return Err(Error::setting("input.scale", "must be a number other than 0"));
+        }
+        if !input.mean.iter().all(|m| m.is_finite()) {
+            return Err(Error::setting("input.mean", "must be numbers"));
+        }
+        if !input.std.iter().all(|s| s.is_finite() && *s > 0.0) {
+            return Err(Error::setting("input.std", "must be numbers above 0"));
+        }
+        if input.multiple == 0
+            || input.size.is_some_and(|s| s.iter().any(|n| *n == 0 || n % input.multiple != 0))
+        {
+            return Err(Error::setting(
+                "input.size",
+                "must be above 0 and a multiple of input.multiple, itself above 0",
+            ));
+        }
+        self.palette().map(|_| ())
+    }
+
+    /// The colours.
+    ///
+    /// # Errors
+    /// If the name is unknown or two classes share a colour.
+    pub fn palette(&self) -> Result<Option<Palette>> {
+        match &self.classes.palette {
+            None => Ok(None),
+            Some(PaletteRule::Colours(colours)) => Palette::new(colours.clone()).map(Some),
+            Some(PaletteRule::Named(name)) => match name.split_once(':') {
+                None if name == "cityscapes" => Ok(Some(Palette::of_cityscapes())),
+                Some(("voc", count)) if count.parse::<usize>().is_ok_and(|n| (1..=256).contains(&n)) => {
+                    Ok(Some(Palette::of_voc(count.parse().unwrap_or(1))))
+                }
+                _ => Err(Error::setting(
+                    format!("palette {name}"),
+                    "is not cityscapes or voc:N with N from 1 to 256",
+                )),
+            },
+        }
+    }
+}
