@@ -2,10 +2,16 @@
 //!
 //! Exit codes: 0 done, 2 for anything the caller can put right (arguments, files), with a sentence that says what.
 
+mod attack;
+mod corrupt;
 mod data;
+mod detect;
+mod inspect_views;
 mod model;
+mod predict;
 mod score;
 mod units;
+mod workbench;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -20,13 +26,23 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Attack(attack::AttackArgs),
+    Corrupt(corrupt::CorruptArgs),
     Data(data::DataArgs),
+    Detect(detect::DetectArgs),
+    InspectViews(inspect_views::InspectViewsArgs),
     Model(model::ModelArgs),
+    Predict(predict::PredictArgs),
     Score(score::ScoreArgs),
 }
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
+        Command::Attack(args) => attack::run(args),
+        Command::Corrupt(args) => corrupt::run(args),
+        Command::Detect(args) => detect::run(args),
+        Command::InspectViews(args) => inspect_views::run(args),
+        Command::Predict(args) => predict::run(args),
         Command::Data(args) => data::run(args),
         Command::Model(args) => model::run(args),
         Command::Score(args) => score::run(args),

@@ -2,6 +2,7 @@
 
 mod bench;
 mod check;
+mod init;
 mod inspect;
 mod subject;
 
@@ -16,6 +17,7 @@ pub(crate) struct ModelArgs {
 
 #[derive(Debug, Subcommand)]
 enum ModelCommand {
+    Init(init::InitArgs),
     Inspect(inspect::InspectArgs),
     Check(check::CheckArgs),
     Bench(bench::BenchArgs),
@@ -23,6 +25,7 @@ enum ModelCommand {
 
 pub(crate) fn run(args: ModelArgs) -> anyhow::Result<()> {
     match args.command {
+        ModelCommand::Init(args) => init::run(args),
         ModelCommand::Inspect(args) => inspect::run(args),
         ModelCommand::Check(args) => check::run(args),
         ModelCommand::Bench(args) => bench::run(args),

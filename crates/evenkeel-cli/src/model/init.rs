@@ -1,0 +1,159 @@
+//! `evenkeel model init`: writes the contract beside a network, from flags or by asking.
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use evenkeel::model::{Classes, Contract, InputRule, Model, Order, PaletteRule, ResizeRule};
+
+/// Write down how pixels become a network's input, and what comes out
+#[derive(Debug, clap::Args)]
+pub(crate) struct InitArgs {
+    /// An ONNX network
+    model: PathBuf,
+    /// classification or semantic
+    #[arg(long)]
+    task: Option<String>,
+    /// The tensor of class scores; the only output if there is one
+    #[arg(long)]
+    output: Option<String>,
+    /// The tensor of features that views are compared on
+    #[arg(long)]
+    feature: Option<String>,
+    /// rgb or bgr
+    #[arg(long)]
+    order: Option<String>,
+    /// What a pixel in [0, 1] is multiplied by first
+    #[arg(long)]
+    scale: Option<String>,
+    /// What is subtracted then: three numbers in the network's channel order
+    #[arg(long)]
+    mean: Option<String>,
+    /// What it is divided by then: three numbers
+    #[arg(long)]
+    std: Option<String>,
+    /// Whether channels come last in the network's input
+    #[arg(long)]
+    channels_last: bool,
+    /// HEIGHTxWIDTH that images are brought to; left out, they keep theirs
+    #[arg(long)]
+    size: Option<String>,
+    /// refuse, stretch or crop: what to do with images of another size
+    #[arg(long)]
+    resize: Option<String>,
+    /// Sides must be multiples of this
+    #[arg(long, default_value_t = 1)]
+    multiple: usize,
+    /// cityscapes or voc:N
+    #[arg(long)]
+    palette: Option<String>,
+    /// A file of class names, one a line
+    #[arg(long)]
+    names: Option<PathBuf>,
+    /// Replace a contract that is there already
+    #[arg(long)]
+    force: bool,
+}
+
+/// What was given, or else what is answered on a terminal; a network is never guessed about.
+fn answer(given: Option<&String>, flag: &str, question: &str) -> Result<String> {
+    if let Some(given) = given {
+        return Ok(given.clone());
+    }
+    if !std::io::stdin().is_terminal() {
+        bail!("{flag} is needed: {question}");
+    }
+    print!("{question}: ");
+    std::io::stdout().flush()?;
+    let mut line = String::new();
+    std::io::stdin().lock().read_line(&mut line)?;
+    Ok(line.trim().to_owned())
+}
+
+fn three(text: &str, flag: &str) -> Result<[f32; 3]> {
+    let parts: Vec<f32> =
+        text.split([',', ' ']).filter(|p| !p.is_empty()).filter_map(|p| p.parse().ok()).collect();
+    parts
+        .try_into()
+        .map_err(|_| anyhow::anyhow!("{flag} {text}: three numbers are needed, such as 0.485,0.456,0.406"))
+}
+
+pub(crate) fn run(args: InitArgs) -> Result<()> {
+    let path = Contract::path_beside(&args.model);
+    if path.exists() && !args.force {
+        bail!("{}: there is a contract already; --force replaces it", path.display());
+    }
+    let network = evenkeel_network::Network::load(&args.model)?;
+    let outputs: Vec<String> = network.outputs().map(str::to_owned).collect();
+    let only = if let [one] = outputs.as_slice() { Some(one.clone()) } else { None };
+    let output = args.output.clone().or(only);
+    let size =
+        args.size.as_deref().map(|text| match text.split_once('x').map(|(h, w)| (h.parse(), w.parse())) {
+            Some((Ok(h), Ok(w))) => Ok([h, w]),
+            _ => bail!("--size {text}: HEIGHTxWIDTH is needed"),
+        });
+    let names = match &args.names {
+        Some(file) => std::fs::read_to_string(file).with_context(|| file.display().to_string())?,
+        None => String::new(),
+    };
+    let contract = Contract {
+        task: answer(args.task.as_ref(), "--task", "classification or semantic")?,
+        output: answer(
+            output.as_ref(),
+            "--output",
+            &format!("the tensor of class scores, of {}", outputs.join(", ")),
+        )?,
+        feature: answer(
+            args.feature.as_ref(),
+            "--feature",
+            "the tensor of features that views are compared on",
+        )?,
+        input: InputRule {
+            order: match answer(args.order.as_ref(), "--order", "rgb or bgr")?.as_str() {
+                "rgb" => Order::Rgb,
+                "bgr" => Order::Bgr,
+                other => bail!("--order {other}: rgb or bgr is needed"),
+            },
+            scale: {
+                let text = answer(
+                    args.scale.as_ref(),
+                    "--scale",
+                    "what a pixel in [0, 1] is multiplied by: 1 or 255",
+                )?;
+                text.parse().with_context(|| format!("--scale {text}"))?
+            },
+            mean: three(
+                &answer(args.mean.as_ref(), "--mean", "what is subtracted then, three numbers")?,
+                "--mean",
+            )?,
+            std: three(
+                &answer(args.std.as_ref(), "--std", "what it is divided by then, three numbers")?,
+                "--std",
+            )?,
+            channels_last: args.channels_last,
+            size: size.transpose()?,
+            resize: match answer(
+                args.resize.as_ref(),
+                "--resize",
+                "refuse, stretch or crop images of another size",
+            )?
+            .as_str()
+            {
+                "refuse" => ResizeRule::Refuse,
+                "stretch" => ResizeRule::Stretch,
+                "crop" => ResizeRule::Crop,
+                other => bail!("--resize {other}: refuse, stretch or crop is needed"),
+            },
+            multiple: args.multiple,
+        },
+        classes: Classes {
+            names: names.lines().map(str::trim).filter(|l| !l.is_empty()).map(str::to_owned).collect(),
+            palette: args.palette.clone().map(PaletteRule::Named),
+        },
+    };
+    contract.check()?;
+    Model::with_contract(&args.model, &contract)?;
+    contract.save(&path)?;
+    println!("{}: written and tried", path.display());
+    Ok(())
+}

@@ -1,0 +1,274 @@
+//! What the subcommands on models and images share: finding files, fitting images, saying how far things are, writing answers.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use evenkeel::budget::{Budget, Norm, parse_radius};
+use evenkeel::defence::{Defence, DefenceSettings};
+use evenkeel::detect::Heads;
+use evenkeel::image::{Image, LabelMap, Palette};
+use evenkeel::model::Model;
+use evenkeel::objective::head::Head;
+use evenkeel::objective::{Bank, Pairing};
+use evenkeel::task::{Prediction, Truth};
+use evenkeel::view::ViewSet;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
+
+/// The network and the images
+#[derive(Debug, clap::Args)]
+pub(crate) struct Subject {
+    /// An ONNX network, with its contract beside it (`net.onnx` and `net.evenkeel.toml`)
+    pub(crate) model: PathBuf,
+    /// PNG or JPEG files, or folders of them
+    #[arg(required = true)]
+    pub(crate) images: Vec<PathBuf>,
+}
+
+impl Subject {
+    pub(crate) fn load(&self) -> Result<(Model, Vec<PathBuf>)> {
+        Ok((Model::load(&self.model)?, pictures(&self.images)?))
+    }
+}
+
+/// The pictures among files and folders, folders in order of name.
+pub(crate) fn pictures(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut all = Vec::new();
+    for path in given {
+        if !path.is_dir() {
+            all.push(path.clone());
+            continue;
+        }
+        let entries = std::fs::read_dir(path).with_context(|| path.display().to_string())?;
+        let mut inside = entries.map(|e| Ok(e?.path())).collect::<Result<Vec<_>>>()?;
+        inside.retain(|p| {
+            let ending = p.extension().map(|e| e.to_string_lossy().to_lowercase());
+            ending.is_some_and(|e| ["png", "jpg", "jpeg"].contains(&e.as_str()))
+        });
+        inside.sort();
+        if inside.is_empty() {
+            bail!("{}: no PNG or JPEG files in this folder", path.display());
+        }
+        all.extend(inside);
+    }
+    Ok(all)
+}
+
+/// A defence and how it is set up
+#[derive(Debug, clap::Args)]
+pub(crate) struct DefenceArgs {
+    /// none, random, rotation, contrastive, invariance or equivariance
+    #[arg(long, value_name = "NAME")]
+    pub(crate) defence: Option<String>,
+    /// How far the defence may change a value
+    #[arg(long, value_name = "RADIUS", default_value = "8/255")]
+    pub(crate) defence_epsilon: String,
+    /// Steps of the defence
+    #[arg(long, value_name = "T", default_value_t = 20)]
+    pub(crate) defence_steps: usize,
+    /// Size of a step; twice the radius if left out
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) defence_step_size: Option<String>,
+    /// Take steps without noise
+    #[arg(long)]
+    pub(crate) sgd: bool,
+    /// Measure the defence's radius in L2
+    #[arg(long)]
+    pub(crate) defence_l2: bool,
+    /// Compare every two views, as the reference code does, not each with the image only
+    #[arg(long)]
+    pub(crate) all_pairs: bool,
+    /// Share of feature cells that take part
+    #[arg(long, value_name = "P", default_value_t = 1.0)]
+    pub(crate) cells: f32,
+    #[command(flatten)]
+    pub(crate) eyes: Eyes,
+}
+
+/// Views and heads
+#[derive(Debug, clap::Args)]
+pub(crate) struct Eyes {
+    /// standard, reference, or a TOML file of views
+    #[arg(long, value_name = "SET", default_value = "standard")]
+    pub(crate) views: String,
+    /// A head in a safetensors file, for rotation and contrastive
+    #[arg(long, value_name = "FILE")]
+    pub(crate) head: Option<PathBuf>,
+    /// Embeddings of other images in a safetensors file, for contrastive
+    #[arg(long, value_name = "FILE")]
+    pub(crate) bank: Option<PathBuf>,
+    /// The seed of everything random
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+}
+
+impl Eyes {
+    pub(crate) fn views(&self) -> Result<ViewSet> {
+        Ok(ViewSet::named(&self.views)?)
+    }
+
+    pub(crate) fn heads(&self) -> Result<Heads> {
+        let head = self.head.as_ref().map(Head::load).transpose()?;
+        let bank = self.bank.as_ref().map(Bank::load).transpose()?;
+        Ok(Heads { head, bank })
+    }
+}
+
+impl DefenceArgs {
+    /// The defence asked for; `None` if none was.
+    pub(crate) fn build(&self, model: &Model) -> Result<Option<Defence>> {
+        let Some(name) = &self.defence else { return Ok(None) };
+        let norm = if self.defence_l2 { Norm::L2 } else { Norm::Linf };
+        let Heads { head, bank } = self.eyes.heads()?;
+        let settings = DefenceSettings {
+            budget: Budget { norm, radius: parse_radius(&self.defence_epsilon)? },
+            steps: self.defence_steps,
+            size: self.defence_step_size.as_deref().map(parse_radius).transpose()?,
+            noise: !self.sgd,
+            views: self.eyes.views()?,
+            pairing: if self.all_pairs { Pairing::AllPairs } else { Pairing::Anchor },
+            cells: self.cells,
+            head,
+            bank,
+        };
+        Ok(Some(Defence::named(name, model, settings)?))
+    }
+}
+
+/// An image at the model's size.
+pub(crate) fn fitted(model: &Model, path: &Path) -> Result<Image> {
+    let image = Image::load(path)?;
+    model.fit(&image).with_context(|| path.display().to_string())
+}
+
+/// The truth for a picture: a class number, or the label map of the same name in a folder, or the one label map given.
+pub(crate) fn truth(model: &Model, labels: &str, picture: &Path, size: (usize, usize)) -> Result<Truth> {
+    if model.task.name() == "classification" {
+        return Ok(Truth::Class(class_number(model, labels)?));
+    }
+    let given = Path::new(labels);
+    let path = match (given.is_dir(), picture.file_stem()) {
+        (true, Some(stem)) => matching(given, &stem.to_string_lossy())?,
+        _ => given.to_owned(),
+    };
+    let map = match &model.palette {
+        Some(palette) => LabelMap::load_painted(&path, palette)?,
+        None => LabelMap::load(&path)?,
+    };
+    if map.size() != size && model.size.is_none() {
+        let words = |(h, w): (usize, usize)| format!("{w}x{h}");
+        bail!("{}: the label map is {}, the image {}", path.display(), words(map.size()), words(size));
+    }
+    Ok(Truth::Map(map.resized(size.0, size.1)))
+}
+
+/// A class by number or name.
+pub(crate) fn class_number(model: &Model, text: &str) -> Result<usize> {
+    let named = || model.class_names.iter().position(|n| n == text);
+    match text.parse().ok().or_else(named) {
+        Some(class) => Ok(class),
+        None => bail!("{text}: neither a class number nor the name of a class of this model"),
+    }
+}
+
+/// The label map that belongs to a picture: the same name, or one that starts with the part before the picture's last `_`.
+fn matching(folder: &Path, stem: &str) -> Result<PathBuf> {
+    let same = folder.join(format!("{stem}.png"));
+    if same.is_file() {
+        return Ok(same);
+    }
+    let start = stem.rsplit_once('_').map_or(stem, |(start, _)| start);
+    let mut near: Vec<PathBuf> = pictures(&[folder.to_owned()])?;
+    near.retain(|p| p.file_name().is_some_and(|n| n.to_string_lossy().starts_with(start)));
+    match near.as_slice() {
+        [one] => Ok(one.clone()),
+        _ => bail!(
+            "{}: {} label maps for {stem}; one of the same name is needed",
+            folder.display(),
+            near.len()
+        ),
+    }
+}
+
+/// The colours of a model, or the VOC ones if it names none.
+pub(crate) fn palette(model: &Model) -> Palette {
+    model.palette.clone().unwrap_or_else(|| Palette::of_voc(256))
+}
+
+/// An answer for machines.
+pub(crate) fn prediction_json(model: &Model, prediction: &Prediction) -> Value {
+    let name = |class: usize| model.class_names.get(class).cloned();
+    match prediction {
+        Prediction::Class(class) => json!({ "class": class, "name": name(*class) }),
+        Prediction::Map(map) => {
+            let mut counts = std::collections::BTreeMap::new();
+            map.labels().iter().for_each(|l| *counts.entry(*l).or_insert(0usize) += 1);
+            let shares: Vec<Value> = counts
+                .iter()
+                .map(|(l, n)| {
+                    json!({ "class": l, "name": name((*l).into()), "share": *n as f64 / map.labels().len() as f64 })
+                })
+                .collect();
+            json!({ "classes": shares })
+        }
+    }
+}
+
+/// An answer for people.
+pub(crate) fn prediction_words(model: &Model, prediction: &Prediction) -> String {
+    let name = |class: usize| model.class_names.get(class).map_or(format!("class {class}"), Clone::clone);
+    match prediction {
+        Prediction::Class(class) => name(*class),
+        Prediction::Map(map) => {
+            let mut counts = std::collections::BTreeMap::new();
+            map.labels().iter().for_each(|l| *counts.entry(*l).or_insert(0usize) += 1);
+            let mut shares: Vec<_> = counts.into_iter().collect();
+            shares.sort_by_key(|(l, n)| (std::cmp::Reverse(*n), *l));
+            let word = |(l, n): &(u16, usize)| {
+                format!("{} {:.0} %", name((*l).into()), 100.0 * *n as f64 / map.labels().len() as f64)
+            };
+            shares.iter().take(4).map(word).collect::<Vec<_>>().join(", ")
+        }
+    }
+}
+
+/// Writes what is said of a picture into a folder: the label map, and the map over the picture.
+pub(crate) fn write_prediction(
+    model: &Model,
+    shown: &Image,
+    prediction: &Prediction,
+    stem: &Path,
+) -> Result<()> {
+    if let Prediction::Map(map) = prediction {
+        let palette = palette(model);
+        let named = |ending: &str| PathBuf::from(format!("{}{ending}", stem.display()));
+        map.save_png(named(".labels.png"), Some(&palette))?;
+        map.overlaid(shown, &palette, 0.5)?.save_png(named(".overlay.png"))?;
+    }
+    Ok(())
+}
+
+/// Where results about a picture go: the folder, made if need be, and the picture's own name in it.
+pub(crate) fn stem_in(folder: &Path, picture: &Path) -> Result<PathBuf> {
+    std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    let Some(stem) = picture.file_stem() else { bail!("{}: has no file name", picture.display()) };
+    Ok(folder.join(stem))
+}
+
+/// A bar on a terminal, silence elsewhere.
+pub(crate) fn progress(count: usize) -> ProgressBar {
+    if count < 2 || !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {eta} left {msg}");
+    ProgressBar::new(count as u64).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+/// Prints one result: a line of JSON, or words.
+pub(crate) fn say(bar: &ProgressBar, as_json: bool, value: &Value, words: &str) {
+    bar.suspend(|| match as_json {
+        true => println!("{value}"),
+        false => println!("{words}"),
+    });
+}
