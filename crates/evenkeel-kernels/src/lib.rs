@@ -17,6 +17,7 @@ pub mod parallel;
 pub mod peak;
 pub mod pool;
 pub mod real;
+pub mod resample;
 pub mod softmax;
 pub mod tail;
 

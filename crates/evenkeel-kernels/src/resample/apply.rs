@@ -1,0 +1,161 @@
+//! An [`AxisMap`] applied along one axis: row by row where the elements after the axis are many, by gathering where the axis is
+//! the last.
+
+use super::AxisMap;
+use crate::layout::{Along, LANES};
+use crate::parallel;
+use crate::real::Real;
+use crate::vectorised::vectorised;
+
+const GRAIN: usize = 1 << 14;
+
+impl AxisMap {
+    fn check(&self, outer: usize, inner: usize, from: usize, into: usize) -> Along {
+        assert_eq!(from, outer * self.input * inner, "input of [{outer}, {}, {inner}]", self.input);
+        assert_eq!(into, outer * self.output() * inner, "output of [{outer}, {}, {inner}]", self.output());
+        Along { outer, length: self.output(), inner }
+    }
+
+    /// `into[outer][o][inner]` from `from[outer][i][inner]`.
+    ///
+    /// # Panics
+    /// If a slice's length does not fit.
+    pub fn apply(&self, outer: usize, inner: usize, from: &[f32], into: &mut [f32]) {
+        let along = self.check(outer, inner, from.len(), into.len());
+        if along.is_empty() {
+            return;
+        }
+        if inner == 1 {
+            return self.apply_last(outer, from, into);
+        }
+        parallel::rows(into, inner, (GRAIN / inner).max(1), |first, part| {
+            for (i, row) in part.chunks_exact_mut(inner).enumerate() {
+                let (image, o) = ((first + i) / along.length, (first + i) % along.length);
+                let list = self.list(o);
+                match list {
+                    [] => row.fill(self.fill),
+                    [(source, 1.0)] => {
+                        row.copy_from_slice(
+                            &from[(image * self.input + *source as usize) * inner..][..inner],
+                        );
+                    }
+                    _ => blend(&from[image * self.input * inner..], list, row),
+                }
+            }
+        });
+    }
+
+    /// [`AxisMap::apply`] for the last axis.
+    fn apply_last(&self, outer: usize, from: &[f32], into: &mut [f32]) {
+        let length = self.output();
+        let table = Table::new(self);
+        parallel::rows(into, length, (GRAIN / length).max(1), |first, part| {
+            let sources = &from[first * self.input..first * self.input + part.len() / length * self.input];
+            for (x, y) in sources.chunks_exact(self.input.max(1)).zip(part.chunks_exact_mut(length)) {
+                gather(&table, x, y);
+                for &o in &table.filled {
+                    y[o as usize] = self.fill;
+                }
+            }
+            if self.input == 0 {
+                part.fill(self.fill);
+            }
+        });
+        debug_assert_eq!(outer * length, into.len());
+    }
+
+    /// [`AxisMap::apply`] as plain loops in either precision.
+    ///
+    /// # Panics
+    /// If a slice's length does not fit.
+    pub fn apply_reference<R: Real>(&self, outer: usize, inner: usize, from: &[R], into: &mut [R]) {
+        let along = self.check(outer, inner, from.len(), into.len());
+        for (at, y) in into.iter_mut().enumerate() {
+            let (image, o, column) = (at / (along.length * inner), at / inner % along.length, at % inner);
+            *y = if self.list(o).is_empty() { R::of(self.fill.into()) } else { R::ZERO };
+            for &(source, weight) in self.list(o) {
+                *y += R::of(weight.into()) * from[(image * self.input + source as usize) * inner + column];
+            }
+        }
+    }
+}
+
+/// A map's lists made equally long: tap `k` of every output in a row, missing ones with weight zero on a source the output
+/// reads anyway.
+struct Table {
+    output: usize,
+    input: usize,
+    sources: Vec<u32>,
+    weights: Vec<f32>,
+    filled: Vec<u32>,
+}
+
+impl Table {
+    fn new(map: &AxisMap) -> Table {
+        let output = map.output();
+        let most = (0..output).map(|o| map.list(o).len()).max().unwrap_or(0);
+        let mut table = Table {
+            output,
+            input: map.input,
+            sources: vec![0; most * output],
+            weights: vec![0.0; most * output],
+            filled: Vec::new(),
+        };
+        for o in 0..output {
+            let list = map.list(o);
+            let Some(&(first, _)) = list.first() else {
+                table.filled.push(o as u32);
+                continue;
+            };
+            for k in 0..most {
+                let (source, weight) = list.get(k).copied().unwrap_or((first, 0.0));
+                table.sources[k * output + o] = source;
+                table.weights[k * output + o] = weight;
+            }
+        }
+        assert!(table.sources.iter().all(|&source| (source as usize) < map.input.max(1)));
+        table
+    }
+}
+
+vectorised! {
+    /// One contiguous row through the table.
+    fn gather(table: &Table, x: &[f32], y: &mut [f32]) {
+        assert!(x.len() == table.input && y.len() == table.output && !x.is_empty());
+        y.fill(0.0);
+        for (sources, weights) in table.sources.chunks_exact(y.len()).zip(table.weights.chunks_exact(y.len())) {
+            for ((y, &source), &weight) in y.iter_mut().zip(sources).zip(weights) {
+                // SAFETY: the table's sources lie below its input, which is the row's length.
+                *y += weight * unsafe { *x.get_unchecked(source as usize) };
+            }
+        }
+    }
+}
+
+vectorised! {
+    /// `row = sum of weight * source row`, eight vectors' worth of columns at a time.
+    fn blend(from: &[f32], list: &[(u32, f32)], row: &mut [f32]) {
+        let inner = row.len();
+        let (&(first, w0), rest) = list.split_first().expect("a list with sources");
+        let first = &from[first as usize * inner..][..inner];
+        if let [(second, w1)] = rest {
+            let second = &from[*second as usize * inner..][..inner];
+            for ((y, &a), &b) in row.iter_mut().zip(first).zip(second) {
+                *y = w0 * a + w1 * b;
+            }
+            return;
+        }
+        for begin in (0..inner).step_by(8 * LANES) {
+            let end = inner.min(begin + 8 * LANES);
+            for (y, &a) in row[begin..end].iter_mut().zip(&first[begin..end]) {
+                *y = w0 * a;
+            }
+            for &(source, weight) in rest {
+                let from = &from[source as usize * inner..][begin..end];
+                for (y, &x) in row[begin..end].iter_mut().zip(from) {
+                    *y += weight * x;
+                }
+            }
+        }
+    }
+}
