@@ -8,6 +8,7 @@ use evenkeel_kernels::peak::fma_peak;
 use evenkeel_network::{Network, Tensor};
 use serde_json::json;
 
+use super::scaling;
 use super::subject::{Subject, borrowed};
 use crate::units::{bytes, count};
 
@@ -25,6 +26,9 @@ pub(crate) struct BenchArgs {
     /// Milliseconds of every step of the forward pass
     #[arg(long)]
     steps: bool,
+    /// How the time grows with pixels, batch and threads
+    #[arg(long, conflicts_with_all = ["json", "steps", "respond"])]
+    scaling: bool,
     /// For machines
     #[arg(long)]
     json: bool,
@@ -34,13 +38,20 @@ pub(crate) struct BenchArgs {
 }
 
 /// A network with inputs to run it on.
-struct Runner {
+pub(super) struct Runner {
     network: Network,
     inputs: Vec<(String, Tensor)>,
     outputs: Vec<String>,
 }
 
 impl Runner {
+    pub(super) fn new(subject: &Subject) -> Result<Runner> {
+        let network = subject.load()?;
+        let inputs = subject.inputs(&network)?;
+        let outputs = network.outputs().map(str::to_string).collect();
+        Ok(Runner { network, inputs, outputs })
+    }
+
     fn forward(&self) -> Result<f64> {
         let outputs: Vec<&str> = self.outputs.iter().map(|name| &**name).collect();
         let start = Instant::now();
@@ -49,7 +60,7 @@ impl Runner {
     }
 
     /// Forward and the gradient of half the outputs' squared norm: the cotangent is the output itself.
-    fn gradient(&self) -> Result<f64> {
+    pub(super) fn gradient(&self) -> Result<f64> {
         let outputs: Vec<&str> = self.outputs.iter().map(|name| &**name).collect();
         let start = Instant::now();
         let trace = self.network.trace(&borrowed(&self.inputs), &outputs)?;
@@ -103,10 +114,10 @@ pub(crate) fn run(args: BenchArgs) -> Result<()> {
     let threads =
         args.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()), usize::from);
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
-    let network = args.subject.load()?;
-    let inputs = args.subject.inputs(&network)?;
-    let outputs = network.outputs().map(str::to_string).collect();
-    let runner = Runner { network, inputs, outputs };
+    if args.scaling {
+        return scaling::run(&args.subject, threads, args.rounds);
+    }
+    let runner = Runner::new(&args.subject)?;
     if args.respond {
         return respond(&runner);
     }

@@ -4,6 +4,7 @@ mod bench;
 mod check;
 mod init;
 mod inspect;
+mod scaling;
 mod subject;
 
 use clap::Subcommand;
