@@ -11,6 +11,7 @@ pub mod depthwise;
 pub mod elementwise;
 pub mod formula;
 pub mod gemm;
+pub mod grid;
 pub mod layout;
 pub mod norm;
 pub mod parallel;
@@ -18,6 +19,7 @@ pub mod peak;
 pub mod pool;
 pub mod real;
 pub mod resample;
+pub mod roi;
 pub mod softmax;
 pub mod tail;
 

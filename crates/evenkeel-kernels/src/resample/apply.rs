@@ -2,12 +2,16 @@
 //! the last.
 
 use super::AxisMap;
+use crate::disjoint::Disjoint;
 use crate::layout::{Along, LANES};
 use crate::parallel;
 use crate::real::Real;
 use crate::vectorised::vectorised;
 
 const GRAIN: usize = 1 << 14;
+
+/// Outputs that a row's taps pass over before the next tap does.
+const BLOCK: usize = 1 << 10;
 
 impl AxisMap {
     fn check(&self, outer: usize, inner: usize, from: usize, into: usize) -> Along {
@@ -45,23 +49,41 @@ impl AxisMap {
         });
     }
 
-    /// [`AxisMap::apply`] for the last axis.
+    /// [`AxisMap::apply`] for the last axis, in blocks of outputs.
     fn apply_last(&self, outer: usize, from: &[f32], into: &mut [f32]) {
         let length = self.output();
-        let table = Table::new(self);
-        parallel::rows(into, length, (GRAIN / length).max(1), |first, part| {
-            let sources = &from[first * self.input..first * self.input + part.len() / length * self.input];
-            for (x, y) in sources.chunks_exact(self.input.max(1)).zip(part.chunks_exact_mut(length)) {
-                gather(&table, x, y);
-                for &o in &table.filled {
-                    y[o as usize] = self.fill;
+        let most = (0..length).map(|o| self.list(o).len()).max().unwrap_or(0);
+        // Lists of very different lengths would make the table mostly holes.
+        let table = (most * length <= 2 * self.pairs.len() + 4 * length).then(|| Table::new(self, most));
+        let (blocks, parts) = (length.div_ceil(BLOCK), Disjoint::new(into));
+        parallel::ranges(outer * blocks, GRAIN / BLOCK, |range| {
+            for i in range {
+                let (row, begin) = (i / blocks, i % blocks * BLOCK);
+                let outputs = begin..length.min(begin + BLOCK);
+                let x = &from[row * self.input..(row + 1) * self.input];
+                // SAFETY: one block of one row belongs to one task.
+                let y = unsafe { parts.part(row * length + outputs.start..row * length + outputs.end) };
+                match &table {
+                    Some(table) if self.input > 0 => gather(table, outputs.start, x, y),
+                    _ => self.gather_lists(outputs.start, x, y),
+                }
+                for (y, o) in y.iter_mut().zip(outputs) {
+                    if self.list(o).is_empty() {
+                        *y = self.fill;
+                    }
                 }
             }
-            if self.input == 0 {
-                part.fill(self.fill);
-            }
         });
-        debug_assert_eq!(outer * length, into.len());
+    }
+
+    /// The outputs from `first` on of one contiguous row, list by list.
+    fn gather_lists(&self, first: usize, x: &[f32], y: &mut [f32]) {
+        for (i, y) in y.iter_mut().enumerate() {
+            *y = self
+                .list(first + i)
+                .iter()
+                .fold(0.0, |sum, &(source, weight)| sum + weight * x[source as usize]);
+        }
     }
 
     /// [`AxisMap::apply`] as plain loops in either precision.
@@ -87,24 +109,20 @@ struct Table {
     input: usize,
     sources: Vec<u32>,
     weights: Vec<f32>,
-    filled: Vec<u32>,
 }
 
 impl Table {
-    fn new(map: &AxisMap) -> Table {
+    fn new(map: &AxisMap, most: usize) -> Table {
         let output = map.output();
-        let most = (0..output).map(|o| map.list(o).len()).max().unwrap_or(0);
         let mut table = Table {
             output,
             input: map.input,
             sources: vec![0; most * output],
             weights: vec![0.0; most * output],
-            filled: Vec::new(),
         };
         for o in 0..output {
             let list = map.list(o);
             let Some(&(first, _)) = list.first() else {
-                table.filled.push(o as u32);
                 continue;
             };
             for k in 0..most {
@@ -119,11 +137,12 @@ impl Table {
 }
 
 vectorised! {
-    /// One contiguous row through the table.
-    fn gather(table: &Table, x: &[f32], y: &mut [f32]) {
-        assert!(x.len() == table.input && y.len() == table.output && !x.is_empty());
+    /// The outputs from `first` on of one contiguous row through the table.
+    fn gather(table: &Table, first: usize, x: &[f32], y: &mut [f32]) {
+        assert!(x.len() == table.input && !x.is_empty() && first + y.len() <= table.output);
         y.fill(0.0);
-        for (sources, weights) in table.sources.chunks_exact(y.len()).zip(table.weights.chunks_exact(y.len())) {
+        for (sources, weights) in table.sources.chunks_exact(table.output).zip(table.weights.chunks_exact(table.output)) {
+            let (sources, weights) = (&sources[first..first + y.len()], &weights[first..first + y.len()]);
             for ((y, &source), &weight) in y.iter_mut().zip(sources).zip(weights) {
                 // SAFETY: the table's sources lie below its input, which is the row's length.
                 *y += weight * unsafe { *x.get_unchecked(source as usize) };
