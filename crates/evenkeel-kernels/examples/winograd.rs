@@ -1,18 +1,20 @@
-//! Effective speed of the Winograd kernels on the 3x3 layers of a DRN-D-22 at 340x680 and of a ResNet at 224x224: multiplications
-//! and additions of the direct convolution, divided by the time taken. Best of several runs, in GFLOP/s.
+//! Winograd convolutions beside the direct one, on the 3x3 layers of a DRN-D-22 at 340x680 and of a ResNet at 224x224: effective
+//! GFLOP/s (the direct convolution's operations over the time taken) on one thread and on two, and the ratio to the direct
+//! convolution on two. The ways take turns, and each is given its best round.
 //!
-//!     cargo run --release -p evenkeel-kernels --example winograd [filter]
+//!     cargo run --release -p evenkeel-kernels --example winograd -- [part of a layer's name] [rounds]
 
 use std::time::Instant;
 
-use evenkeel_kernels::conv2d::Geometry;
-use evenkeel_kernels::conv2d::winograd::{Direction, Packed, Tile, run};
+use evenkeel_kernels::conv2d::winograd::Tile;
+use evenkeel_kernels::conv2d::{
+    Algorithm, Direction, Geometry, Weights, choose, forward_with, pullback_with,
+};
 use evenkeel_kernels::layout;
-use evenkeel_kernels::tail::{Activation, Tail};
+use evenkeel_kernels::tail::{Activation, Mask, Tail};
 
-const LAYERS: [(&str, [usize; 2], [usize; 2], usize); 14] = [
+const LAYERS: [(&str, [usize; 2], [usize; 2], usize); 13] = [
     ("drn 16", [340, 680], [16, 16], 1),
-    ("drn 32", [170, 340], [32, 32], 1),
     ("drn 64", [85, 170], [64, 64], 1),
     ("drn 128", [43, 85], [128, 128], 1),
     ("drn 128-256 d2", [43, 85], [128, 256], 2),
@@ -27,74 +29,84 @@ const LAYERS: [(&str, [usize; 2], [usize; 2], usize); 14] = [
     ("resnet 512", [7, 7], [512, 512], 1),
 ];
 
+const WAYS: [Algorithm; 3] =
+    [Algorithm::Direct, Algorithm::Winograd(Tile::F2), Algorithm::Winograd(Tile::F4)];
+
 fn main() {
     let filter = std::env::args().nth(1).unwrap_or_default();
-    let pools =
-        [1, 2].map(|threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads"));
+    let rounds = std::env::args().nth(2).and_then(|n| n.parse().ok()).unwrap_or(5);
     println!(
-        "{:16} {:>9} {:>4} {:>10} {:>10} {:>7}",
-        "layer", "direction", "tile", "1 thread", "2 threads", "ratio"
+        "{:16} {:>9} {:>13} {:>9} {:>9} {:>8} {:>10}",
+        "layer", "direction", "way", "1 thread", "2 threads", "scaling", "to direct"
     );
-    for (name, [h, w], [in_c, out_c], d) in LAYERS.into_iter().filter(|l| l.0.contains(&filter)) {
-        let geometry = Geometry {
-            batch: 1,
-            in_h: h,
-            in_w: w,
-            in_c,
-            out_c,
-            kernel: [3, 3],
-            stride: [1, 1],
-            dilation: [d, d],
-            pads: [d; 4],
-            groups: 1,
-        };
-        let weights: Vec<f32> =
-            (0..in_c * out_c * 9).map(|i| (i * 7919 % 1009) as f32 / 1009.0 - 0.5).collect();
+    for (name, [in_h, in_w], [in_c, out_c], d) in LAYERS.into_iter().filter(|l| l.0.contains(&filter)) {
+        let (kernel, stride) = ([3, 3], [1, 1]);
+        let (dilation, pads) = ([d, d], [d; 4]);
+        let geometry =
+            Geometry { batch: 1, in_h, in_w, in_c, out_c, kernel, stride, dilation, pads, groups: 1 };
+        let values = (0..in_c * out_c * 9).map(|i| (i * 7919 % 1009) as f32 / 1009.0 - 0.5).collect();
+        let weights = Weights::new(values, out_c, in_c, kernel, 1);
         for direction in [Direction::Forward, Direction::Pullback] {
-            for tile in [Tile::F2, Tile::F4] {
-                let packed = Packed::new(tile, &weights, out_c, in_c, direction);
-                let [one, two] =
-                    [&pools[0], &pools[1]].map(|pool| pool.install(|| best(&packed, &geometry, direction)));
+            let seconds = best(&geometry, &weights, direction, rounds);
+            for (way, [one, two]) in WAYS.into_iter().zip(seconds) {
                 let speed = |seconds: f64| geometry.flops() / seconds / 1e9;
                 println!(
-                    "{name:16} {:>9} {:>4} {:10.1} {:10.1} {:7.2}",
+                    "{name:16} {:>9} {:>13} {:9.1} {:9.1} {:8.2} {:10.2}{}",
                     format!("{direction:?}"),
-                    format!("{tile:?}"),
+                    format!("{way:?}"),
                     speed(one),
                     speed(two),
-                    one / two
+                    one / two,
+                    seconds[0][1] / two,
+                    if choose(&geometry, direction) == way { "  chosen" } else { "" }
                 );
             }
         }
     }
 }
 
-/// The shortest of the runs that fit a fifth of a second, at least three.
-fn best(packed: &Packed, geometry: &Geometry, direction: Direction) -> f64 {
+/// The shortest time of each way on one thread and on two.
+fn best(geometry: &Geometry, weights: &Weights, direction: Direction, rounds: usize) -> [[f64; 2]; 3] {
     let (from_c, to_c) = match direction {
         Direction::Forward => (geometry.in_c, geometry.out_c),
         Direction::Pullback => (geometry.out_c, geometry.in_c),
     };
+    let pools = [1, 2].map(|n| rayon::ThreadPoolBuilder::new().num_threads(n).build().expect("threads"));
     let pixels = geometry.in_h * geometry.in_w;
     let x: Vec<f32> =
         (0..pixels * layout::stride(from_c)).map(|i| (i * 31 % 1013) as f32 / 1013.0 - 0.5).collect();
     let mut out = vec![0f32; pixels * layout::stride(to_c)];
-    let mut bits = vec![0u8; out.len() / 8];
+    let mut bits = vec![0x5au8; out.len() / 8];
     let bias = vec![0.1; to_c];
-    let (mut shortest, start) = (f64::INFINITY, Instant::now());
-    for round in 0.. {
-        let tail = Tail {
-            bias: Some(&bias),
-            activation: Activation::Relu,
-            bits: Some(&mut bits),
-            ..Tail::default()
-        };
-        let began = Instant::now();
-        run(packed, geometry, &x, &mut out, tail);
-        shortest = shortest.min(began.elapsed().as_secs_f64());
-        if round >= 2 && start.elapsed().as_secs_f64() > 0.2 {
-            break;
-        }
+    let mut shortest = [[f64::INFINITY; 2]; 3];
+    for (way, threads) in (0..=rounds).flat_map(|_| (0..3).flat_map(|way| [(way, 0), (way, 1)])) {
+        let seconds = pools[threads].install(|| {
+            let began = Instant::now();
+            match direction {
+                Direction::Forward => {
+                    let tail = Tail {
+                        bias: Some(&bias),
+                        activation: Activation::Relu,
+                        bits: Some(&mut bits),
+                        ..Tail::default()
+                    };
+                    forward_with(WAYS[way], geometry, weights, &x, &mut out, tail);
+                }
+                Direction::Pullback => {
+                    let mask = Some(Mask { bits: &bits, on: 1.0, off: 0.0 });
+                    pullback_with(
+                        WAYS[way],
+                        geometry,
+                        weights,
+                        &x,
+                        &mut out,
+                        Tail { mask, ..Tail::default() },
+                    );
+                }
+            }
+            began.elapsed().as_secs_f64()
+        });
+        shortest[way][threads] = shortest[way][threads].min(seconds);
     }
     shortest
 }

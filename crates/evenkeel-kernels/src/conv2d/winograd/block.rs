@@ -78,14 +78,11 @@ impl Job<'_> {
         let threads = parallel::threads();
         let tile_bytes = self.packed.tile.points() * layout::stride(self.packed.from_c) * size_of::<f32>();
         let most = (BLOCK_BYTES / tile_bytes.max(1)).clamp(ROWS, BLOCK_TILES);
-        let blocks = tiles.div_ceil(most).next_multiple_of(threads);
-        let block = tiles.div_ceil(blocks).next_multiple_of(ROWS).min(most);
-        let blocks = tiles.div_ceil(block);
+        let blocks = tiles.div_ceil(most).next_multiple_of(threads).min(tiles);
         let groups = (2 * threads).div_ceil(blocks).min(chunks);
         parallel::each(blocks * groups, |task| {
-            let first = task / groups * block;
-            let group = task % groups;
-            let tiles = first..tiles.min(first + block);
+            let (block, group) = (task / groups, task % groups);
+            let tiles = block * tiles / blocks..(block + 1) * tiles / blocks;
             let chunks = group * chunks / groups..(group + 1) * chunks / groups;
             with_scratch(self.scratch(tiles.len()), |scratch| {
                 // SAFETY: the parts exist and are disjoint.

@@ -58,21 +58,40 @@ pub fn eligible(geometry: &Geometry) -> bool {
 }
 
 /// The tile to use where this way is the fastest, `None` where a direct convolution is. A function of one image's geometry, so that
-/// the choice, and with it every rounding, is the same for any batch and any machine.
+/// the choice, and with it every rounding, is the same for any batch and any number of threads.
 pub fn preferred(geometry: &Geometry, direction: Direction) -> Option<Tile> {
-    let image = Geometry { batch: 1, ..*geometry };
-    let (from_c, to, to_c) = match direction {
-        Direction::Forward => (image.in_c, [image.out_h(), image.out_w()], image.out_c),
-        Direction::Pullback => (image.out_c, [image.in_h, image.in_w], image.in_c),
-    };
-    // Few channels leave the transforms nothing to save; few tiles leave transformed weights, four times as many as the plain
-    // ones, nothing to be used for.
-    if !eligible(geometry) || from_c < 16 || to_c < 16 {
+    if !eligible(geometry) {
         return None;
     }
-    let tiles: usize =
-        [0, 1].map(|axis| origins(to[axis], geometry.dilation[axis], 4).len()).iter().product();
-    (tiles >= 12).then_some(Tile::F4)
+    let (from_c, to, to_c) = match direction {
+        Direction::Forward => (geometry.in_c, [geometry.out_h(), geometry.out_w()], geometry.out_c),
+        Direction::Pullback => (geometry.out_c, [geometry.in_h, geometry.in_w], geometry.in_c),
+    };
+    let cost = |side: usize, points: usize, transform: f64| {
+        let tiles = [0, 1].map(|axis| tiles(to[axis], geometry.dilation[axis], side));
+        cost(tiles[0] * tiles[1], points, transform, [from_c, to_c])
+    };
+    let ways = [
+        (None, cost(1, 9, DIRECT_TRANSFORM)),
+        (Some(Tile::F2), cost(2, 16, F2_TRANSFORM)),
+        (Some(Tile::F4), cost(4, 36, F4_TRANSFORM)),
+    ];
+    ways.into_iter().min_by(|a, b| a.1.total_cmp(&b.1)).and_then(|(tile, _)| tile)
+}
+
+/// What bringing one weight from memory costs, in multiplications.
+const WEIGHT: f64 = 16.0;
+/// What reading and transforming one channel of a tile costs, and again transforming back and writing one, in multiplications.
+const DIRECT_TRANSFORM: f64 = 36.0;
+const F2_TRANSFORM: f64 = 192.0;
+const F4_TRANSFORM: f64 = 640.0;
+
+/// The multiplications of a convolution, with what is not multiplication counted as so many. A direct convolution is one with tiles
+/// of one output and nine points. The prices were fitted to the layers of the example `winograd`.
+fn cost(tiles: usize, points: usize, transform: f64, [from_c, to_c]: [usize; 2]) -> f64 {
+    let weights = points as f64 * from_c as f64 * to_c.next_multiple_of(packed::PANEL) as f64;
+    let channels = layout::stride(from_c) as f64 + layout::stride(to_c) as f64;
+    (tiles as f64 + WEIGHT) * weights + tiles as f64 * transform * channels
 }
 
 /// Convolves `x` into `out`, or pulls `x` back to `out`, in the direction `packed` was made for. Maps are channels-last.
@@ -110,6 +129,11 @@ pub fn run(packed: &Packed, geometry: &Geometry, x: &[f32], out: &mut [f32], tai
         finish: Finish::new(out, tail, channels[1]),
     };
     job.run();
+}
+
+/// How many tiles lie along one axis.
+fn tiles(extent: usize, dilation: usize, side: usize) -> usize {
+    (0..dilation.min(extent)).map(|phase| (extent - phase).div_ceil(side * dilation)).sum()
 }
 
 /// The first output of each tile along one axis, sub-image by sub-image.

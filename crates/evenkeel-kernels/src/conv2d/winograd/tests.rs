@@ -267,3 +267,23 @@ fn an_empty_map_is_left_alone() {
     run(&packed, &g, &[], &mut out, Tail::default());
     assert_eq!(out[..4], [0.0; 4]);
 }
+
+#[test]
+fn many_pixels_and_channels_prefer_large_tiles() {
+    let choice = |hw, c, d| DIRECTIONS.map(|direction| preferred(&square(1, hw, c, d, d), direction));
+    assert_eq!(choice([43, 85], [512, 512], 4), [Some(Tile::F4); 2]);
+    assert_eq!(choice([340, 680], [16, 16], 1), [Some(Tile::F4); 2]);
+    assert_eq!(choice([7, 7], [512, 512], 1), [Some(Tile::F2); 2]);
+    assert_eq!(choice([1, 1], [512, 512], 1), [None; 2]);
+    let strided = Geometry { stride: [2, 2], ..square(1, [43, 85], [64, 64], 1, 1) };
+    assert_eq!(preferred(&strided, Direction::Forward), None);
+}
+
+#[test]
+fn tiles_are_counted_as_they_are_laid() {
+    for (extent, dilation, side) in
+        (0..40).flat_map(|e| [1, 2, 3, 4, 50].into_iter().flat_map(move |d| [2, 4].map(|s| (e, d, s))))
+    {
+        assert_eq!(tiles(extent, dilation, side), origins(extent, dilation, side).len());
+    }
+}
