@@ -2,10 +2,11 @@
 //!
 //! A channels-last map resized in height and width stays so. The tape is the maps, transposed when the pullback runs.
 
-mod axis;
 mod sampling;
 #[cfg(test)]
 mod tests;
+
+use evenkeel_kernels::resample::AxisMap;
 
 use super::concat::storage_axis;
 use super::pad::Pattern;
@@ -14,8 +15,7 @@ use super::strided::{Real, axis_of, for_real};
 use super::{Answer, Call, Definition, Layouts, Operator};
 use crate::error::Fault;
 use crate::for_type;
-use crate::tensor::{Element, Layout, Room, Store, Tensor};
-use axis::AxisMap;
+use crate::tensor::{Data, Element, Layout, Room, Store, Tensor};
 use sampling::{Axis, Coordinates, Sampling, Weights};
 
 /// The entries of this file.
@@ -185,8 +185,9 @@ impl Resize {
             (0..plan.len()).filter(|&i| !plan[i].is_identity(&self.sampling)).collect();
         // What shrinks comes first: there is less to do afterwards.
         moved.sort_by(|&a, &b| plan[a].scale.total_cmp(&plan[b].scale));
-        let map =
-            |axis: &Axis| AxisMap::new(axis.input, (0..axis.output).map(|o| axis.terms(o, &self.sampling)));
+        let map = |axis: &Axis| {
+            AxisMap::from_lists(axis.input, (0..axis.output).map(|o| axis.terms(o, &self.sampling)))
+        };
         moved.into_iter().map(|i| (i, map(&plan[i]))).collect()
     }
 
@@ -294,7 +295,7 @@ impl Operator for Resize {
         } else {
             let mut y = x;
             for (axis, map) in &maps {
-                y = map.apply(&y, *axis, call.room)?;
+                y = mapped(map, &y, *axis, call.room)?;
             }
             self.extrapolated(y, &plan, call.room)?
         };
@@ -306,7 +307,7 @@ impl Operator for Resize {
             let Some(gy) = back.take(0) else { return Ok(()) };
             let mut grad = gy.storage();
             for (axis, map) in maps.iter().rev() {
-                grad = map.transposed().apply(&grad, *axis, back.room())?;
+                grad = mapped(&map.transposed(), &grad, *axis, back.room())?;
             }
             back.give(
                 0,
@@ -316,6 +317,18 @@ impl Operator for Resize {
                 },
             )
         }))
+    }
+}
+
+/// A map applied along `axis` of a plain tensor of floats.
+fn mapped(map: &AxisMap, x: &Tensor, axis: usize, room: &Room) -> Result<Tensor, Fault> {
+    let mut shape = x.shape().to_vec();
+    let (outer, inner) = (shape[..axis].iter().product(), shape[axis + 1..].iter().product());
+    shape[axis] = map.output();
+    match x.data() {
+        Data::F32(values) => room.tensor(&shape, |y| map.apply(outer, inner, values, y)),
+        Data::F64(values) => room.tensor(&shape, |y| map.apply_reference(outer, inner, values, y)),
+        _ => Err(Fault::Type { input: 0, expected: "floats", got: x.dtype() }),
     }
 }
 

@@ -1,0 +1,377 @@
+//! RoiAlign: each region of interest divided into bins, each bin the mean (or the largest weighed corner) of some bilinear samples.
+//!
+//! A channels-last map is read pixel by pixel, all channels at once, and gives a channels-last answer. The pullback finds the samples again
+//! and adds region after region, so the sum has one order.
+
+use evenkeel_kernels::layout::stride;
+use evenkeel_kernels::parallel;
+
+use super::registry::{Entry, entry};
+use super::strided::{Real, for_real};
+use super::{Answer, Call, Definition, Layouts, Operator};
+use crate::error::Fault;
+use crate::tensor::{Layout, Tensor};
+
+/// The entries of this file.
+pub const ENTRIES: &[Entry] = &[entry("RoiAlign", true, roi_align)];
+
+/// Samples that one call may take.
+const MOST_SAMPLES: f64 = (1u64 << 30) as f64;
+
+/// See the [module](self).
+#[derive(Clone, Copy, Debug)]
+struct RoiAlign {
+    max: bool,
+    half_pixel: bool,
+    bins: [usize; 2],
+    samples: usize,
+    scale: f64,
+}
+
+fn roi_align(definition: &Definition<'_>) -> Result<Box<dyn Operator>, Fault> {
+    let attributes = definition.attributes;
+    let size = |name: &str, default: i64, low: i64| {
+        let value = attributes.int(name)?.unwrap_or(default);
+        let wrong = || Fault::Attribute { name: name.into(), problem: format!("{value} is out of range") };
+        if (low..1 << 20).contains(&value) { Ok(value as usize) } else { Err(wrong()) }
+    };
+    let unknown = |name: &str, value: &str| Fault::Attribute {
+        name: name.into(),
+        problem: format!("{value:?} is unknown"),
+    };
+    let max = match attributes.text("mode")?.as_deref() {
+        None | Some("avg") => false,
+        Some("max") => true,
+        Some(other) => return Err(unknown("mode", other)),
+    };
+    let half_pixel = match attributes.text("coordinate_transformation_mode")?.as_deref() {
+        None => definition.opset >= 16,
+        Some("half_pixel") => true,
+        Some("output_half_pixel") => false,
+        Some(other) => return Err(unknown("coordinate_transformation_mode", other)),
+    };
+    Ok(Box::new(RoiAlign {
+        max,
+        half_pixel,
+        bins: [size("output_height", 1, 1)?, size("output_width", 1, 1)?],
+        samples: size("sampling_ratio", 0, 0)?,
+        scale: attributes.float("spatial_scale")?.unwrap_or(1.0).into(),
+    }))
+}
+
+/// The four corners of a sample: pixel and weight.
+type Corners = [(usize, f64); 4];
+
+/// One region: where it starts, how large its bins are, and how many samples a bin takes, vertically and horizontally.
+#[derive(Clone, Copy, Debug)]
+struct Region {
+    image: usize,
+    start: [f64; 2],
+    bin: [f64; 2],
+    grid: [usize; 2],
+}
+
+impl RoiAlign {
+    fn region(&self, corners: &[f64], image: usize) -> Region {
+        let offset = if self.half_pixel { 0.5 } else { 0.0 };
+        let at = |i: usize| corners[i] * self.scale - offset;
+        let side = |low: f64, high: f64| if self.half_pixel { high - low } else { (high - low).max(1.0) };
+        let extent = [side(at(1), at(3)), side(at(0), at(2))];
+        let bin = [extent[0] / self.bins[0] as f64, extent[1] / self.bins[1] as f64];
+        let count = |i: usize| if self.samples > 0 { self.samples } else { bin[i].ceil().max(0.0) as usize };
+        Region { image, start: [at(1), at(0)], bin, grid: [count(0), count(1)] }
+    }
+}
+
+impl Region {
+    /// Runs `visit(corners)` for every sample of a bin that lies on the map; returns how many samples count.
+    fn each_sample(&self, bin: [usize; 2], size: [usize; 2], mut visit: impl FnMut(&Corners)) -> f64 {
+        let at = |axis: usize, i: usize| {
+            let within = (i as f64 + 0.5) * self.bin[axis] / self.grid[axis] as f64;
+            self.start[axis] + bin[axis] as f64 * self.bin[axis] + within
+        };
+        for y in 0..self.grid[0] {
+            for x in 0..self.grid[1] {
+                let corners = match (between(at(0, y), size[0]), between(at(1, x), size[1])) {
+                    (Some((top, low, ly)), Some((left, right, lx))) => {
+                        let at = |row: usize, column: usize| row * size[1] + column;
+                        [
+                            (at(top, left), (1.0 - ly) * (1.0 - lx)),
+                            (at(top, right), (1.0 - ly) * lx),
+                            (at(low, left), ly * (1.0 - lx)),
+                            (at(low, right), ly * lx),
+                        ]
+                    }
+                    _ => [(0, 0.0); 4],
+                };
+                visit(&corners);
+            }
+        }
+        (self.grid[0] as f64 * self.grid[1] as f64).max(1.0)
+    }
+}
+
+/// The neighbours of a coordinate and how far it is from the first; `None` if it is off the map.
+fn between(x: f64, size: usize) -> Option<(usize, usize, f64)> {
+    if !(-1.0..=size as f64).contains(&x) {
+        return None;
+    }
+    let x = x.max(0.0);
+    let low = x as usize;
+    if low + 1 >= size {
+        return Some((size - 1, size - 1, 0.0));
+    }
+    Some((low, low + 1, x - low as f64))
+}
+
+/// How the elements of a map or a plain tensor follow each other.
+#[derive(Clone, Copy)]
+struct Steps {
+    channels: usize,
+    channel: usize,
+    pixel: usize,
+    image: usize,
+}
+
+impl Steps {
+    fn of(layout: Layout, channels: usize, pixels: usize) -> Steps {
+        match layout {
+            Layout::Plain => Steps { channels, channel: pixels, pixel: 1, image: channels * pixels },
+            Layout::ChannelsLast => {
+                let pixel = stride(channels);
+                Steps { channels, channel: 1, pixel, image: pixel * pixels }
+            }
+        }
+    }
+}
+
+/// All that both directions walk over.
+struct Walk {
+    op: RoiAlign,
+    regions: Vec<Region>,
+    size: [usize; 2],
+    from: Steps,
+    to: Steps,
+}
+
+impl Walk {
+    /// One region's answer.
+    fn pool<T: Real>(&self, region: &Region, x: &[T], out: &mut [T]) {
+        let x = &x[region.image * self.from.image..];
+        let [rows, columns] = self.op.bins;
+        for bin in 0..rows * columns {
+            let mut first = true;
+            let at = bin * self.to.pixel;
+            (0..self.to.channels).for_each(|c| out[at + c * self.to.channel] = T::default());
+            let count = region.each_sample([bin / columns, bin % columns], self.size, |corners| {
+                for c in 0..self.from.channels {
+                    let value = |(pixel, weight): (usize, f64)| {
+                        T::of(weight) * x[pixel * self.from.pixel + c * self.from.channel]
+                    };
+                    let out = &mut out[at + c * self.to.channel];
+                    if self.op.max {
+                        for &corner in corners {
+                            let v = value(corner);
+                            if first || v > *out {
+                                *out = v;
+                                first &= c + 1 < self.from.channels;
+                            }
+                        }
+                    } else {
+                        *out += value(corners[0]) + value(corners[1]) + value(corners[2]) + value(corners[3]);
+                    }
+                }
+                first = false;
+            });
+            if !self.op.max {
+                let share = T::of(1.0 / count);
+                for c in 0..self.to.channels {
+                    out[at + c * self.to.channel] = out[at + c * self.to.channel] * share;
+                }
+            }
+        }
+    }
+
+    /// Adds what one region's cotangent gives each pixel.
+    fn spread<T: Real>(&self, region: &Region, x: &[T], gy: &[T], gx: &mut [T]) {
+        let start = region.image * self.from.image;
+        let [rows, columns] = self.op.bins;
+        let mut winners: Vec<Option<(T, usize, f64)>> = Vec::new();
+        for bin in 0..rows * columns {
+            let place = [bin / columns, bin % columns];
+            let g = |c: usize| gy[bin * self.to.pixel + c * self.to.channel];
+            let at = |pixel: usize, c: usize| start + pixel * self.from.pixel + c * self.from.channel;
+            if self.op.max {
+                winners.clear();
+                winners.resize(self.from.channels, None);
+                region.each_sample(place, self.size, |corners| {
+                    for (c, winner) in winners.iter_mut().enumerate() {
+                        for &(pixel, weight) in corners {
+                            let v = T::of(weight) * x[at(pixel, c)];
+                            if winner.is_none_or(|(best, ..)| v > best) {
+                                *winner = Some((v, pixel, weight));
+                            }
+                        }
+                    }
+                });
+                for (c, winner) in winners.iter().enumerate() {
+                    if let Some((_, pixel, weight)) = *winner {
+                        gx[at(pixel, c)] += T::of(weight) * g(c);
+                    }
+                }
+            } else {
+                let share = 1.0 / (region.grid[0] as f64 * region.grid[1] as f64).max(1.0);
+                region.each_sample(place, self.size, |corners| {
+                    for &(pixel, weight) in corners.iter().filter(|corner| corner.1 != 0.0) {
+                        let weight = T::of(weight * share);
+                        (0..self.from.channels).for_each(|c| gx[at(pixel, c)] += weight * g(c));
+                    }
+                });
+            }
+        }
+    }
+}
+
+fn doubles(tensor: &Tensor) -> Result<Vec<f64>, Fault> {
+    for_real!(tensor, values => Ok(values.iter().map(|v| v.f64()).collect()))
+}
+
+impl RoiAlign {
+    fn walk(&self, call: &Call<'_>) -> Result<(Walk, [usize; 4]), Fault> {
+        let (x, rois) = (call.input(0)?, call.input(1)?);
+        let images = call.integers(2)?;
+        let (&[batch, channels, height, width], &[count, 4]) = (x.shape(), rois.shape()) else {
+            let (left, right) = (x.shape().to_vec(), rois.shape().to_vec());
+            return Err(Fault::Mismatch { left, right, verb: "give a map and regions" });
+        };
+        if images.len() != count {
+            return Err(Fault::Shape { input: 2, expected: format!("[{count}]"), got: vec![images.len()] });
+        }
+        let corners = doubles(rois)?;
+        let mut regions = Vec::with_capacity(count);
+        let mut work = 0.0;
+        for (corners, &image) in corners.chunks_exact(4).zip(&images) {
+            let Some(at) = usize::try_from(image).ok().filter(|&at| at < batch) else {
+                return Err(Fault::Range { what: "image", index: image, low: 0, high: batch as i64 });
+            };
+            let region = self.region(corners, at);
+            work += (self.bins[0] * self.bins[1]) as f64 * region.grid[0] as f64 * region.grid[1] as f64;
+            regions.push(region);
+        }
+        if work > MOST_SAMPLES {
+            let asked = work.min(1e18) as i64;
+            return Err(Fault::Work { what: "samples", asked, limit: MOST_SAMPLES as i64 });
+        }
+        if height * width == 0 && count > 0 {
+            return Err(Fault::Shape { input: 0, expected: "pixels".into(), got: x.shape().to_vec() });
+        }
+        let steps = |pixels| Steps::of(x.layout(), channels, pixels);
+        let (from, to) = (steps(height * width), steps(self.bins[0] * self.bins[1]));
+        let walk = Walk { op: *self, regions, size: [height, width], from, to };
+        Ok((walk, [count, channels, self.bins[0], self.bins[1]]))
+    }
+}
+
+impl Operator for RoiAlign {
+    fn layouts(&self) -> Layouts {
+        Layouts::ChannelsLast
+    }
+
+    fn passes_gradient(&self, input: usize) -> bool {
+        input == 0
+    }
+
+    fn apply(&self, call: Call<'_>) -> Result<Answer, Fault> {
+        let (walk, shape) = self.walk(&call)?;
+        let x = call.input(0)?;
+        call.room.len_of(&shape)?;
+        let stored = [walk.regions.len(), walk.to.image];
+        let y = for_real!(x, values => call.room.tensor(&stored, |y| {
+            if !y.is_empty() {
+                parallel::rows(y, walk.to.image, 1, |first, rows| {
+                    for (i, row) in rows.chunks_exact_mut(walk.to.image).enumerate() {
+                        walk.pool(&walk.regions[first + i], values, row);
+                    }
+                });
+            }
+        }))?;
+        let map = (x.layout() == Layout::ChannelsLast).then(|| shape[1]);
+        let (old, channels) = (x.storage().shape().to_vec(), shape[1]);
+        let y = match map {
+            Some(_) => y.reshaped(&[shape[0], shape[2], shape[3], stride(channels)])?.as_map_of(channels)?,
+            None => y.reshaped(&shape)?,
+        };
+        // The largest corner depends on the values; a mean does not.
+        let kept = (call.wants(0) && self.max).then(|| x.clone());
+        Ok(Answer::one(y).with(call.wants(0), move |back| {
+            let Some(gy) = back.take(0) else { return Ok(()) };
+            let grad = for_real!(gy, gy => back.room().tensor(&old, |gx| {
+                gx.fill(Default::default());
+                let x = kept.as_ref().and_then(Tensor::values).unwrap_or(&[]);
+                for (i, region) in walk.regions.iter().enumerate().filter(|_| walk.to.image > 0) {
+                    walk.spread(region, x, &gy[i * walk.to.image..], gx);
+                }
+            }))?;
+            back.give(0, if map.is_some() { grad.as_map_of(channels)? } else { grad })
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::proof::{Numbers, build, narrow, outputs, prove_gradient, room};
+    use super::super::{Attribute, Call, Operator};
+    use crate::tensor::Tensor;
+
+    fn attributes(mode: &str, samples: i64) -> [(&str, Attribute); 5] {
+        [
+            ("mode", Attribute::Text(mode.into())),
+            ("output_height", Attribute::Int(2)),
+            ("output_width", Attribute::Int(3)),
+            ("sampling_ratio", Attribute::Int(samples)),
+            ("spatial_scale", Attribute::Float(0.5)),
+        ]
+    }
+
+    fn regions() -> (Option<Tensor>, Option<Tensor>) {
+        let corners = vec![1.0f32, 2.0, 9.0, 11.0, -3.0, 0.0, 30.0, 5.0, 4.0, 4.0, 4.5, 4.5];
+        (Some(Tensor::new(&[3, 4], corners)), Some(Tensor::new(&[3], vec![0i64, 1, 0])))
+    }
+
+    #[test]
+    fn a_ramp_gives_the_centres_of_its_bins() {
+        let ramp: Vec<f32> = (0..64).map(|i| (i % 8) as f32).collect();
+        let x = Some(Tensor::new(&[1, 1, 8, 8], ramp));
+        let rois = Some(Tensor::new(&[1, 4], vec![2.0f32, 2.0, 14.0, 14.0]));
+        let op: Arc<dyn Operator> = build("RoiAlign", 16, &attributes("avg", 2), 3).into();
+        let y = outputs(&op, &[x, rois, Some(Tensor::new(&[1], vec![0i64]))], 1);
+        assert_eq!(y[0].values::<f32>(), Some(&[1.5, 3.5, 5.5, 1.5, 3.5, 5.5][..]));
+    }
+
+    #[test]
+    fn pullbacks_agree_with_differences() {
+        let mut numbers = Numbers::new(61);
+        for mode in ["avg", "max"] {
+            for (opset, samples) in [(10, 0), (16, 0), (16, 2)] {
+                let x = Some(numbers.tensor(&[2, 3, 6, 7], -1.0, 1.0));
+                let (rois, images) = regions();
+                let op = build("RoiAlign", opset, &attributes(mode, samples), 3);
+                prove_gradient(op, &[x, rois, images], 1, 1e-4);
+            }
+        }
+    }
+
+    #[test]
+    fn endless_regions_are_refused() {
+        let room = room();
+        let x = Some(narrow(&Numbers::new(1).tensor(&[1, 1, 4, 4], 0.0, 1.0)));
+        for (size, image) in [(1e30f32, 0i64), (2.0, 1), (2.0, -1)] {
+            let rois = Some(Tensor::new(&[1, 4], vec![0.0, 0.0, size, size]));
+            let inputs = vec![x.clone(), rois, Some(Tensor::new(&[1], vec![image]))];
+            let call = Call { inputs, wants: &[false; 3], outputs: 1, room: &room };
+            assert!(build("RoiAlign", 16, &attributes("avg", 0), 3).apply(call).is_err());
+        }
+    }
+}
