@@ -46,6 +46,32 @@ impl Places {
         }
         coordinates
     }
+
+    /// The grid of some maps.
+    fn map<T: Real>(&self, dims: usize, theta: &[T], grid: &mut [T]) {
+        let count = self.count();
+        for (i, out) in grid.chunks_exact_mut(dims).enumerate() {
+            let (n, at) = (i / count, self.of(i % count));
+            for (row, out) in out.iter_mut().enumerate() {
+                let weights = &theta[(n * dims + row) * (dims + 1)..][..=dims];
+                *out = T::of(weights.iter().zip(at).map(|(w, x)| w.f64() * x).sum());
+            }
+        }
+    }
+
+    /// The pullback of [`Places::map`].
+    fn pull<T: Real>(&self, dims: usize, cotangent: &[T], grad: &mut [T]) {
+        let count = self.count();
+        let mut sums = vec![0.0; grad.len()];
+        for (i, g) in cotangent.chunks_exact(dims).enumerate() {
+            let (n, at) = (i / count, self.of(i % count));
+            for (row, g) in g.iter().enumerate() {
+                let first = (n * dims + row) * (dims + 1);
+                (0..=dims).for_each(|j| sums[first + j] += g.f64() * at[j]);
+            }
+        }
+        grad.iter_mut().zip(sums).for_each(|(grad, sum)| *grad = T::of(sum));
+    }
 }
 
 impl Operator for AffineGrid {
@@ -63,29 +89,11 @@ impl Operator for AffineGrid {
         let places = Places { spatial: size[2..].to_vec(), align_corners: self.align_corners };
         let shape = [&size[..1], &size[2..], &[dims]].concat();
         call.room.len_of(&shape)?;
-        let count = places.count();
-        let grid = for_real!(theta, theta => call.room.tensor(&shape, |grid| {
-            for (i, out) in grid.chunks_exact_mut(dims).enumerate() {
-                let (n, at) = (i / count, places.of(i % count));
-                for (row, out) in out.iter_mut().enumerate() {
-                    let weights = &theta[(n * dims + row) * (dims + 1)..][..=dims];
-                    *out = Real::of(weights.iter().zip(at).map(|(w, x)| w.f64() * x).sum());
-                }
-            }
-        }))?;
+        let grid = for_real!(theta, theta => call.room.tensor(&shape, |grid| places.map(dims, theta, grid)))?;
         Ok(Answer::one(grid).with(call.wants(0), move |back| {
             let Some(cotangent) = back.take(0) else { return Ok(()) };
-            let grad = for_real!(cotangent, g => back.room().tensor(&old, |grad| {
-                let mut sums = vec![0.0; grad.len()];
-                for (i, g) in g.chunks_exact(dims).enumerate() {
-                    let (n, at) = (i / count, places.of(i % count));
-                    for (row, g) in g.iter().enumerate() {
-                        let first = (n * dims + row) * (dims + 1);
-                        (0..=dims).for_each(|j| sums[first + j] += g.f64() * at[j]);
-                    }
-                }
-                grad.iter_mut().zip(sums).for_each(|(grad, sum)| *grad = Real::of(sum));
-            }))?;
+            let grad =
+                for_real!(cotangent, g => back.room().tensor(&old, |grad| places.pull(dims, g, grad)))?;
             back.give(0, grad)
         }))
     }

@@ -54,6 +54,7 @@ pub mod reshape;
 pub mod resize;
 pub mod roi_align;
 pub mod scatter;
+pub mod select;
 pub mod shape;
 pub mod slice;
 pub mod softmax;

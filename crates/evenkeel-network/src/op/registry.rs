@@ -52,6 +52,7 @@ const TABLE: &[&[Entry]] = &[
     super::resize::ENTRIES,
     super::roi_align::ENTRIES,
     super::scatter::ENTRIES,
+    super::select::ENTRIES,
     super::shape::ENTRIES,
     super::slice::ENTRIES,
     super::layer_norm::ENTRIES,

@@ -170,13 +170,10 @@ impl Walk {
                     };
                     let out = &mut out[at + c * self.to.channel];
                     if self.op.max {
-                        for &corner in corners {
-                            let v = value(corner);
-                            if first || v > *out {
-                                *out = v;
-                                first &= c + 1 < self.from.channels;
-                            }
-                        }
+                        let larger = |a: T, b: T| if b > a { b } else { a };
+                        let [a, b, c, d] = corners.map(value);
+                        let best = larger(larger(a, b), larger(c, d));
+                        *out = if first { best } else { larger(*out, best) };
                     } else {
                         *out += value(corners[0]) + value(corners[1]) + value(corners[2]) + value(corners[3]);
                     }

@@ -35,7 +35,7 @@ fn lines_are_stretched_as_the_standard_says() {
     assert_eq!(run(&smooth, line(&[0.0, 4.0, 8.0, 12.0]), &[1.0, 1.0, 1.0, 0.5])[0], 2.5);
     let within = [smooth.as_slice(), &[("exclude_outside", Attribute::Int(1))]].concat();
     assert_eq!(run(&within, line(&[0.0, 4.0, 8.0, 12.0]), &[1.0, 1.0, 1.0, 0.5])[0], 20.0 / 7.0);
-    assert_eq!(run(&[], line(&[1.0, 2.0, 3.0]), &[1.0, 1.0, 1.0, 1.5]), [1.0, 2.0, 2.0, 3.0]);
+    assert_eq!(run(&[], line(&[1.0, 2.0, 3.0]), &[1.0, 1.0, 1.0, 1.5]), [1.0, 1.0, 2.0, 3.0]);
 }
 
 #[test]
