@@ -12,7 +12,7 @@ mod cityscapes;
 pub mod cityscapes_labels;
 mod coco;
 pub mod coco_json;
-mod files;
+pub(crate) mod files;
 mod folder;
 mod imagenet;
 mod manifest;

@@ -14,13 +14,13 @@ const FARTHEST: f64 = 1e6;
 impl Rle {
     /// Fills the polygon `x0 y0 x1 y1 …`; refuses fewer than three points, an odd count and coordinates that are not numbers.
     pub fn from_polygon(height: u32, width: u32, xy: &[f64]) -> Result<Self> {
-        if xy.len() < 6 || xy.len() % 2 != 0 {
+        if xy.len() < 6 || !xy.len().is_multiple_of(2) {
             return Err(Error::Mask(format!(
                 "a polygon needs an even count of 6 or more numbers, not {}",
                 xy.len()
             )));
         }
-        if let Some(wild) = xy.iter().find(|c| !(c.abs() <= FARTHEST)) {
+        if let Some(wild) = xy.iter().find(|c| c.is_nan() || c.abs() > FARTHEST) {
             return Err(Error::Mask(format!("a polygon coordinate is {wild}")));
         }
         let mut boundary = Vec::new();

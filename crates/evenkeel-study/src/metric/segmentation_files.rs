@@ -7,6 +7,7 @@ use super::bootstrap::{Bootstrap, key_of};
 use super::segmentation::SegmentationScore;
 use crate::dataset::Offender;
 use crate::dataset::cityscapes_labels::train_id;
+use crate::dataset::files::broken;
 use crate::dataset::walk::{files_under, stem_of};
 use crate::{Error, Result};
 use evenkeel::LabelMap;
@@ -17,6 +18,7 @@ use std::path::{Path, PathBuf};
 const SUFFIXES: [&str; 5] =
     ["_leftImg8bit", "_gtFine_labelTrainIds", "_gtFine_labelIds", "_labelTrainIds", "_L"];
 const LABEL_IDS: &str = "_gtFine_labelIds";
+const WRITE_AGAIN: &str = "write it again as a grey or palette PNG of class numbers";
 
 /// Two folders of label maps and how to compare them.
 #[derive(Clone, Debug)]
@@ -35,6 +37,13 @@ pub struct FolderComparison<'a> {
     pub skip_bad: bool,
 }
 
+/// A true map and its prediction.
+struct Pair {
+    name: String,
+    truth: PathBuf,
+    predicted: PathBuf,
+}
+
 impl FolderComparison<'_> {
     /// The score, and the offenders that were left out. Without `skip_bad` any offender is an error that lists all.
     pub fn score(&self) -> Result<(SegmentationScore, Vec<Offender>)> {
@@ -42,8 +51,8 @@ impl FolderComparison<'_> {
         let empty = || (SegmentationScore::new(self.classes, self.ignore, self.plan), Vec::new());
         let (score, bad) = pairs
             .par_iter()
-            .fold(empty, |(mut score, mut bad), (name, truth, predicted)| {
-                if let Err(offender) = self.compare(&mut score, name, truth, predicted) {
+            .fold(empty, |(mut score, mut bad), pair| {
+                if let Err(offender) = self.compare(&mut score, pair) {
                     bad.push(offender);
                 }
                 (score, bad)
@@ -61,7 +70,7 @@ impl FolderComparison<'_> {
         Ok((score, offenders))
     }
 
-    fn pairs(&self) -> Result<(Vec<(String, PathBuf, PathBuf)>, Vec<Offender>)> {
+    fn pairs(&self) -> Result<(Vec<Pair>, Vec<Offender>)> {
         let mut truths = files_under(self.truth, &["png"])?;
         if truths.iter().any(|path| stem_of(path).ends_with(LABEL_IDS)) {
             truths.retain(|path| stem_of(path).ends_with(LABEL_IDS));
@@ -92,38 +101,34 @@ impl FolderComparison<'_> {
                 }
             }
         }
-        Ok((pairs.into_iter().map(|(name, (truth, guess))| (name, truth, guess)).collect(), offenders))
+        let pair = |(name, (truth, predicted))| Pair { name, truth, predicted };
+        Ok((pairs.into_iter().map(pair).collect(), offenders))
     }
 
-    fn compare(
-        &self,
-        score: &mut SegmentationScore,
-        name: &str,
-        truth_path: &Path,
-        predicted_path: &Path,
-    ) -> std::result::Result<(), Offender> {
-        let truth = self.load_truth(truth_path)?;
-        let predicted = LabelMap::load(predicted_path).map_err(|e| unreadable(predicted_path, e))?;
+    fn compare(&self, score: &mut SegmentationScore, pair: &Pair) -> std::result::Result<(), Offender> {
+        let truth = self.load_truth(&pair.truth)?;
+        let predicted =
+            LabelMap::load(&pair.predicted).map_err(|e| broken(&pair.predicted, &e, WRITE_AGAIN))?;
         if truth.size() != predicted.size() {
             let ((h, w), (th, tw)) = (predicted.size(), truth.size());
             let fault = format!("is {w}x{h} but its truth is {tw}x{th}");
             return Err(Offender::new(
-                predicted_path,
+                &pair.predicted,
                 fault,
                 "resize it to the truth (nearest) before scoring",
             ));
         }
-        score.push(key_of(name), truth.labels(), predicted.labels()).map_err(|e| {
+        score.push(key_of(&pair.name), truth.labels(), predicted.labels()).map_err(|e| {
             let remedy = format!(
                 "give --classes and --ignore as the labels are (now {} and {})",
                 self.classes, self.ignore
             );
-            Offender::new(truth_path, e.to_string(), remedy)
+            Offender::new(&pair.truth, e.to_string(), remedy)
         })
     }
 
     fn load_truth(&self, path: &Path) -> std::result::Result<LabelMap, Offender> {
-        let map = LabelMap::load(path).map_err(|e| unreadable(path, e))?;
+        let map = LabelMap::load(path).map_err(|e| broken(path, &e, WRITE_AGAIN))?;
         if !stem_of(path).ends_with(LABEL_IDS) {
             return Ok(map);
         }
@@ -138,10 +143,4 @@ impl FolderComparison<'_> {
 fn bare_name(path: &Path) -> String {
     let stem = stem_of(path);
     SUFFIXES.iter().find_map(|suffix| stem.strip_suffix(suffix)).unwrap_or(&stem).to_string()
-}
-
-fn unreadable(path: &Path, error: evenkeel::Error) -> Offender {
-    let text = error.to_string();
-    let fault = text.strip_prefix(&format!("{}: ", path.display())).unwrap_or(&text);
-    Offender::new(path, fault, "write it again as a grey or palette PNG of class numbers")
 }

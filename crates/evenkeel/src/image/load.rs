@@ -34,6 +34,9 @@ impl Image {
         if format == ImageFormat::Jpeg && jpeg_components(bytes) == Some(4) {
             return Err(Error::picture(path, "a CMYK JPEG (four components); convert it to RGB first"));
         }
+        if format == ImageFormat::Jpeg && !jpeg_is_whole(bytes) {
+            return Err(Error::picture(path, "cut short: the JPEG ends before its last line"));
+        }
         if format == ImageFormat::Png {
             let (height, width) =
                 png_size(bytes).ok_or_else(|| Error::picture(path, "cut short inside its header"))?;
@@ -82,20 +85,17 @@ pub(super) fn check_size(path: &Path, height: usize, width: usize) -> Result<()>
 fn from_dynamic(picture: &DynamicImage, path: &Path) -> Result<Image> {
     let (height, width) = (picture.height() as usize, picture.width() as usize);
     let channels = usize::from(picture.color().channel_count());
-    let plane = height * width;
     let pixels = match picture {
         DynamicImage::ImageLuma8(_)
         | DynamicImage::ImageLumaA8(_)
         | DynamicImage::ImageRgb8(_)
-        | DynamicImage::ImageRgba8(_) => {
-            planar(picture.as_bytes().iter().map(|&b| f32::from(b) / 255.0), plane, channels)
-        }
+        | DynamicImage::ImageRgba8(_) => planar(picture.as_bytes(), channels, |&b| f32::from(b) / 255.0),
         DynamicImage::ImageLuma16(_)
         | DynamicImage::ImageLumaA16(_)
         | DynamicImage::ImageRgb16(_)
         | DynamicImage::ImageRgba16(_) => {
-            let samples = picture.as_bytes().chunks_exact(2).map(|b| u16::from_ne_bytes([b[0], b[1]]));
-            planar(samples.map(|s| f32::from(s) / 65535.0), plane, channels)
+            let (samples, _) = picture.as_bytes().as_chunks::<2>();
+            planar(samples, channels, |&s| f32::from(u16::from_ne_bytes(s)) / 65535.0)
         }
         other => {
             return Err(Error::picture(
@@ -116,19 +116,34 @@ fn png_size(bytes: &[u8]) -> Option<(usize, usize)> {
     Some((side(20)?, side(16)?))
 }
 
+/// Whether an end-of-image marker follows the first scan. The decoder itself fills what is missing with grey.
+fn jpeg_is_whole(bytes: &[u8]) -> bool {
+    let Some(scan) = jpeg_segment(bytes, |marker| marker == 0xda) else {
+        return true; // no scan was found: the decoder will say why
+    };
+    // Inside a scan 0xff is always followed by 0 or a restart marker, so this pair is the end and nothing else.
+    bytes[scan..].windows(2).rev().any(|pair| pair == [0xff, 0xd9])
+}
+
 /// The number of components in a JPEG's frame header, if one is found.
 fn jpeg_components(bytes: &[u8]) -> Option<u8> {
+    // A frame header: any SOF but the table markers that share its range.
+    let frame = |marker: u8| matches!(marker, 0xc0..=0xcf) && !matches!(marker, 0xc4 | 0xc8 | 0xcc);
+    bytes.get(jpeg_segment(bytes, frame)? + 9).copied()
+}
+
+/// Where the first segment with a wanted marker begins.
+fn jpeg_segment(bytes: &[u8], wanted: impl Fn(u8) -> bool) -> Option<usize> {
     let mut at = 2;
-    while at + 9 < bytes.len() {
+    while at + 3 < bytes.len() {
         if bytes[at] != 0xff {
             return None;
         }
         let marker = bytes[at + 1];
         match marker {
             0xff => at += 1,
+            _ if wanted(marker) => return Some(at),
             0x01 | 0xd0..=0xd8 => at += 2,
-            // a frame header: any SOF but the table markers that share its range
-            0xc0..=0xcf if !matches!(marker, 0xc4 | 0xc8 | 0xcc) => return Some(bytes[at + 9]),
             _ => at += 2 + usize::from(u16::from_be_bytes([bytes[at + 2], bytes[at + 3]])),
         }
     }

@@ -111,6 +111,16 @@ fn cmyk_is_refused_in_words() {
 }
 
 #[test]
+fn a_jpeg_cut_short_is_refused_however_little_is_missing() {
+    let whole = turned_jpeg(&noise(64, 64, 9), 1);
+    assert!(Image::decode(&whole, "c.jpg").is_ok());
+    for missing in [2, 40, whole.len() / 2] {
+        let sentence = Image::decode(&whole[..whole.len() - missing], "c.jpg").unwrap_err().to_string();
+        assert!(sentence.starts_with("c.jpg: cut short"), "{sentence}");
+    }
+}
+
+#[test]
 fn any_cut_or_flipped_byte_is_an_error_or_a_picture() {
     let png = noise(9, 9, 5).encode_png().unwrap();
     let jpeg = turned_jpeg(&noise(16, 24, 6), 3);

@@ -1,0 +1,15 @@
+"""The pycocotools side of benches/coco_scoring.rs: coco_scoring.py FOLDER prints seconds, megabytes and the twelve numbers."""
+import contextlib, io, json, resource, sys, time
+from pycocotools.coco import COCO
+from pycocotools.cocoeval import COCOeval
+
+start = time.perf_counter()
+with contextlib.redirect_stdout(io.StringIO()):
+    truth = COCO(sys.argv[1] + "/truth.json")
+    score = COCOeval(truth, truth.loadRes(sys.argv[1] + "/results.json"), "segm")
+    score.evaluate()
+    score.accumulate()
+    score.summarize()
+seconds = time.perf_counter() - start
+megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+print(json.dumps(dict(seconds=seconds, megabytes=megabytes, figures=[float(v) for v in score.stats])))
