@@ -60,26 +60,6 @@ pub fn zip_in_place<T: Copy + Send, U: Copy + Sync>(
     });
 }
 
-/// `out = f(a, b)` for every pair.
-///
-/// # Panics
-/// If the lengths differ.
-pub fn zip<T: Copy + Sync, U: Copy + Sync, R: Send>(
-    a: &[T],
-    b: &[U],
-    out: &mut [R],
-    f: impl Fn(T, U) -> R + Sync + Send,
-) {
-    assert!(a.len() == out.len() && b.len() == out.len());
-    parallel::rows(out, 1, GRAIN, |first, part| {
-        let (a, b) = (&a[first..first + part.len()], &b[first..first + part.len()]);
-        wide(
-            #[inline(always)]
-            || part.iter_mut().zip(a.iter().zip(b)).for_each(|(out, (&a, &b))| *out = f(a, b)),
-        );
-    });
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,9 +69,7 @@ mod tests {
         let len = 3 * GRAIN + 5;
         let x: Vec<f32> = (0..len).map(|i| i as f32).collect();
         let mut out = vec![0.0; len];
-        zip(&x, &x, &mut out, |a, b| a - 3.0 * b);
-        assert!(out.iter().zip(&x).all(|(y, x)| *y == -2.0 * x));
-        zip_in_place(&mut out, &x, |y, x| y + x);
+        zip_in_place(&mut out, &x, |y, x| y - x);
         map_in_place(&mut out, |y| -y);
         assert_eq!(out, x);
         let mut whole = vec![0i64; len];

@@ -145,7 +145,7 @@ fn forward(
     let active = wants.iter().any(|&wanted| wanted) && answer.pullback.is_some();
     for (place, tensor) in step.outputs.iter().zip(answer.outputs) {
         if let &Some(place) = place {
-            held[place].active = active && tensor.dtype().is_float();
+            held[place].active = active && (tensor.dtype().is_float() || step.op.passes_through_codes());
             held[place].tensor = Some(tensor);
         }
     }

@@ -5,7 +5,7 @@
 
 use evenkeel_kernels::activation::{self, Function};
 
-use super::broadcast::{combine, fresh, map};
+use super::broadcast::{fresh, map, weigh};
 use super::number::Float;
 use super::pointwise::{Curve, Needs, Pointwise, curve_entries, curves};
 use super::registry::{Entry, entry};
@@ -90,7 +90,7 @@ impl Operator for Smooth {
         let y = map(x, call.room, |x: f64| function.value(x))?;
         Ok(Answer::one(y).with(wanted, move |back| {
             let (Some(g), Some(x)) = (back.take(0), kept.clone()) else { return Ok(()) };
-            let g = combine(g, x, back.room(), |g: f64, x: f64| g * function.slope(x))?;
+            let g = weigh(g, &x, back.room(), |g: f64, x: f64| g * function.slope(x))?;
             back.give(0, g)
         }))
     }

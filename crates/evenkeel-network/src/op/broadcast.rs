@@ -80,6 +80,11 @@ pub(super) struct Walk<const N: usize> {
 }
 
 impl<const N: usize> Walk<N> {
+    /// The walk over operands stored exactly as the output is, padding lanes included.
+    fn flat(len: usize) -> Walk<N> {
+        Walk { outer: Vec::new(), inner: len, steps: [1; N], pitch: len }
+    }
+
     /// The walk that writes an output of this shape and layout from operands with these strides.
     pub(super) fn new(shape: &[usize], layout: Layout, operands: [Vec<usize>; N]) -> Walk<N> {
         let lanes = match (layout, shape) {
@@ -240,10 +245,11 @@ fn binary_by<T: Element, U: Element, R: Element>(
     let layout = layout_of::<R>(&shape, &[a, b]);
     let (a, b) = (fit(a, &shape, layout, room)?, fit(b, &shape, layout, room)?);
     let (x, y) = (values_of::<T>(&a, 0)?, values_of::<U>(&b, 1)?);
-    if a.shape() == b.shape() && a.layout() == b.layout() {
-        return fresh(&shape, layout, room, |out| formula::zip(x, y, out, f));
-    }
-    let walk = Walk::new(&shape, layout, [strides(&a, &shape, layout), strides(&b, &shape, layout)]);
+    let walk = if a.shape() == b.shape() && a.layout() == b.layout() {
+        Walk::flat(x.len())
+    } else {
+        Walk::new(&shape, layout, [strides(&a, &shape, layout), strides(&b, &shape, layout)])
+    };
     fresh(&shape, layout, room, |out| {
         walk.each(out, |row, [i, j], steps| match steps {
             [1, 1] => zip_row(row, &x[i..], &y[j..], &f),
@@ -278,7 +284,7 @@ fn map_row<T: Copy, R>(row: &mut [R], x: &[T], f: impl Fn(T) -> R) {
     );
 }
 
-/// `f(a, b)` for every pair, in place of an operand that has the output's shape and is not shared.
+/// `f(a, b)` for every pair, in place of `a` where it has the output's shape and is not shared.
 ///
 /// # Errors
 /// As for [`binary`].
@@ -293,7 +299,7 @@ pub fn combine<T: Element>(
 
 fn combine_by<T: Element>(
     mut a: Tensor,
-    mut b: Tensor,
+    b: Tensor,
     room: &Room,
     f: impl Fn(T, T) -> T + Sync + Send,
 ) -> Result<Tensor, Fault> {
@@ -301,12 +307,38 @@ fn combine_by<T: Element>(
     if fits_in_place::<T>(&mut a, &b, &shape) {
         over(&mut a, &b, room, f)?;
         Ok(a)
-    } else if fits_in_place::<T>(&mut b, &a, &shape) {
-        over(&mut b, &a, room, |b, a| f(a, b))?;
-        Ok(b)
     } else {
         binary_by(&a, &b, room, f)
     }
+}
+
+/// `f(a, b)` for every pair of two tensors of one shape, in place of the first where it is not shared: a cotangent and what its
+/// pullback kept.
+///
+/// # Errors
+/// If the types or shapes differ, or the room is used up.
+pub fn weigh<T: Element>(
+    a: Tensor,
+    b: &Tensor,
+    room: &Room,
+    f: impl Fn(T, T) -> T + Sync + Send,
+) -> Result<Tensor, Fault> {
+    if a.shape() != b.shape() {
+        let (left, right) = (a.shape().to_vec(), b.shape().to_vec());
+        return Err(Fault::Mismatch { left, right, verb: "agree" });
+    }
+    let mut a = if a.is_shared() { a.copied(room)? } else { a };
+    let b = b.clone().in_layout(a.layout(), room)?;
+    let kept = values_of::<T>(&b, 1)?;
+    if let Some(values) = a.values_mut::<T>() {
+        let general: &(dyn Fn(T, T) -> T + Sync + Send) = &f;
+        if const { is_hot::<T>() } {
+            formula::zip_in_place(values, kept, f);
+        } else {
+            formula::zip_in_place(values, kept, general);
+        }
+    }
+    Ok(a)
 }
 
 /// Whether `target` can be overwritten without giving up a better layout.
@@ -329,11 +361,8 @@ fn over<T: Element, U: Element>(
     let same = other.shape() == shape && other.layout() == layout;
     let values =
         target.values_mut::<T>().ok_or(Fault::Type { input: 0, expected: super::type_name::<T>(), got })?;
-    if same {
-        formula::zip_in_place(values, y, f);
-        return Ok(());
-    }
-    let walk = Walk::new(&shape, layout, [strides(&other, &shape, layout)]);
+    let walk =
+        if same { Walk::flat(y.len()) } else { Walk::new(&shape, layout, [strides(&other, &shape, layout)]) };
     walk.each(values, |row, [j], steps| match steps {
         [0] => {
             let y = y[j];

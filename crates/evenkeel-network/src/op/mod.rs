@@ -17,6 +17,7 @@ use crate::tensor::{DType, Element, Layout, Room, Tensor};
 
 pub mod activation;
 pub mod affine_grid;
+pub mod arg;
 pub mod arithmetic;
 pub mod batch_norm;
 pub mod broadcast;
@@ -28,7 +29,9 @@ pub mod compare;
 pub mod concat;
 pub mod control;
 pub mod conv;
+pub mod cumsum;
 mod definition;
+pub mod einsum;
 pub mod expand;
 pub mod fold;
 pub mod gather;
@@ -48,6 +51,7 @@ pub mod pool;
 mod product;
 #[cfg(test)]
 pub(crate) mod proof;
+pub mod quantize;
 pub mod reduce;
 pub mod registry;
 pub mod reshape;
@@ -110,6 +114,11 @@ pub trait Operator: Any + Debug + Send + Sync {
     /// Bytes of constants it has packed for its kernels.
     fn packed_bytes(&self) -> usize {
         0
+    }
+
+    /// Whether gradients pass through outputs that are not floats, as the codes of a quantizer stand for floats.
+    fn passes_through_codes(&self) -> bool {
+        false
     }
 
     /// Multiplications and additions for these input shapes; 0 for what is not worth counting.

@@ -5,7 +5,7 @@
 
 use std::fmt::Debug;
 
-use super::broadcast::{convert, map};
+use super::broadcast::{convert, map, weigh};
 use super::number::{Float, for_float};
 use super::{Answer, Call, Layouts, Operator};
 use crate::error::Fault;
@@ -84,9 +84,9 @@ impl<C: Curve> Pointwise<C> {
                         |g: T| g * slope,
                     )?
                 }
-                Some(kept) => super::broadcast::combine(
+                Some(kept) => weigh(
                     g,
-                    kept.clone(),
+                    kept,
                     back.room(),
                     #[inline(always)]
                     |g: T, v: T| g * curve.slope(v),
