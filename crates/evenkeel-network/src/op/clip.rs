@@ -18,7 +18,7 @@ use crate::tensor::{DType, Room, Tensor};
 pub const ENTRIES: &[Entry] = &[
     entry("Clip", true, clip),
     entry("HardSigmoid", true, hard_sigmoid),
-    entry("PRelu", true, |_| Ok(Box::new(PRelu))),
+    entry("PRelu", true, |d| Ok(Box::new(PRelu { by_channel: d.opset < 7 }))),
 ];
 
 /// Values kept between two bounds, which are attributes or inputs.
@@ -132,7 +132,10 @@ impl Operator for HardSigmoid {
 /// `x` above zero, `slope x` below; the slope is a tensor that broadcasts to the input. It keeps its input, unless the slope is a
 /// single number: then one bit an element will do.
 #[derive(Clone, Copy, Debug)]
-struct PRelu;
+struct PRelu {
+    /// Before opset 7 a slope of rank one was for the channels.
+    by_channel: bool,
+}
 
 impl Operator for PRelu {
     fn layouts(&self) -> Layouts {
@@ -141,7 +144,13 @@ impl Operator for PRelu {
 
     fn apply(&self, mut call: Call<'_>) -> Result<Answer, Fault> {
         let wants = [call.wants(0), call.wants(1)];
-        let (x, slope) = (call.take(0)?, call.take(1)?);
+        let (x, mut slope) = (call.take(0)?, call.take(1)?);
+        let slope_shape = slope.shape().to_vec();
+        if self.by_channel && slope.rank() == 1 && slope.len() > 1 {
+            let mut shape = vec![1; x.rank().saturating_sub(1).max(1)];
+            shape[0] = slope.len();
+            slope = slope.reshaped(&shape)?;
+        }
         if shape_of(x.shape(), slope.shape())? != x.shape() {
             let (left, right) = (x.shape().to_vec(), slope.shape().to_vec());
             return Err(Fault::Mismatch { left, right, verb: "broadcast to the first" });
@@ -152,7 +161,7 @@ impl Operator for PRelu {
         if !x.dtype().is_float() {
             return for_number!(x, 0, T => parametric::<T>(x, slope, call.room)).map(Answer::one);
         }
-        for_float!(x, 0, T => parametric_floats::<T>(x, slope, wants, call.room))
+        for_float!(x, 0, T => parametric_floats::<T>(x, slope, slope_shape, wants, call.room))
     }
 }
 
@@ -169,6 +178,7 @@ fn parametric<T: Number>(x: Tensor, slope: Tensor, room: &Room) -> Result<Tensor
 fn parametric_floats<T: Float>(
     x: Tensor,
     slope: Tensor,
+    slope_shape: Vec<usize>,
     wants: [bool; 2],
     room: &Room,
 ) -> Result<Answer, Fault> {
@@ -192,7 +202,7 @@ fn parametric_floats<T: Float>(
         }
         if back.wants(1) {
             let own = binary(x, &g, back.room(), |x: T, g: T| if x > zero { zero } else { x * g })?;
-            back.give(1, sum_to::<T>(own, slope.shape(), back.room())?)?;
+            back.give(1, sum_to::<T>(own, slope.shape(), back.room())?.reshaped(&slope_shape)?)?;
         }
         Ok(())
     }))

@@ -1,4 +1,4 @@
-//! Sums and maxima of one row, in eight interleaved lanes: quick, and in an order that depends on nothing but the row's length.
+//! Sums over one row, in eight interleaved lanes: quick, and in an order that depends on nothing but the row's length.
 
 use evenkeel_kernels::formula::wide;
 
@@ -50,23 +50,4 @@ pub(super) fn sum_of_pairs<T: Float>(x: &[T], y: &[T], f: impl Fn(T, T) -> T) ->
         },
     );
     sum
-}
-
-/// The largest of a row; NaN if there is one.
-pub(super) fn max_of<T: Float>(row: &[T]) -> T {
-    let mut largest = T::LOWEST;
-    wide(
-        #[inline(always)]
-        || {
-            let mut lanes = [T::LOWEST; LANES];
-            let chunks = row.chunks_exact(LANES);
-            let rest = chunks.remainder();
-            for chunk in chunks {
-                (0..LANES).for_each(|i| lanes[i] = lanes[i].larger(chunk[i]));
-            }
-            rest.iter().enumerate().for_each(|(i, &x)| lanes[i] = lanes[i].larger(x));
-            largest = lanes.iter().fold(T::LOWEST, |a, &b| a.larger(b));
-        },
-    );
-    largest
 }

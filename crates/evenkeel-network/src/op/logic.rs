@@ -49,7 +49,7 @@ enum Bits {
     And,
     Or,
     Xor,
-    /// Bits shifted out are gone; zeros move in.
+    /// Bits shifted out are gone; zeros move in, and copies of the sign from the left.
     Left,
     Right,
 }
@@ -107,7 +107,7 @@ impl Operator for Bits {
                 Bits::Or => |a, b| a | b,
                 Bits::Xor => |a, b| a ^ b,
                 Bits::Left => |a, by| (a as B).checked_shl(by as u32).unwrap_or(0) as T,
-                Bits::Right => |a, by| (a as B).checked_shr(by as u32).unwrap_or(0) as T,
+                Bits::Right => |a, by| a.checked_shr(by as u32).unwrap_or(a >> (T::BITS - 1)),
             };
             binary(a, b, call.room, of)
         })?;
@@ -159,7 +159,7 @@ mod tests {
         let by = Some(Tensor::new(&[3], vec![28i32, 1, 64]));
         let right = [("direction", Attribute::Text("RIGHT".into()))];
         let y = outputs(&build("BitShift", 11, &right, 2).into(), &[x.clone(), by], 1).remove(0);
-        assert_eq!(y.values::<i32>().unwrap(), [15, 2, 0]);
+        assert_eq!(y.values::<i32>().unwrap(), [-1, 2, 0]);
         let y = outputs(&build("BitwiseNot", 18, &[], 1).into(), &[x], 1).remove(0);
         assert_eq!(y.values::<i32>().unwrap(), [0, -5, -2]);
     }

@@ -3,7 +3,8 @@
 //! Lp: `y = x / norm`, zero where the norm is zero. Mean-variance: `y = (x - mean) / (deviation + 1e-9)` over axes. LRN:
 //! `y = x b^-beta` with `b = bias + alpha / size * (sum of squares of the channels around)`.
 
-use evenkeel_kernels::parallel;
+use evenkeel_kernels::layout::Extents;
+use evenkeel_kernels::norm::{self, Lrn};
 
 use super::broadcast::{binary, combine, map};
 use super::fold::{Fold, axes_of, axis_of, fold, sum};
@@ -215,93 +216,44 @@ fn standardise<T: Float>(x: Tensor, axes: Vec<usize>, wanted: bool, room: &Room)
     }))
 }
 
-/// Local response normalization across channels.
+/// Local response normalization across channels. It keeps its input.
 #[derive(Clone, Copy, Debug)]
-struct Lrn {
-    alpha: f64,
-    beta: f64,
-    bias: f64,
-    size: usize,
-}
+struct LocalResponse(Lrn);
 
 fn lrn(definition: &Definition<'_>) -> Result<Box<dyn Operator>, Fault> {
     let attributes = definition.attributes;
-    let float = |name: &str, default: f32| -> Result<f64, Fault> {
-        Ok(attributes.float(name)?.unwrap_or(default).into())
-    };
-    let size = attributes.int("size")?.and_then(|size| usize::try_from(size).ok()).filter(|&size| size > 0);
+    let float =
+        |name: &str, default: f32| -> Result<f32, Fault> { Ok(attributes.float(name)?.unwrap_or(default)) };
+    let size = attributes.int("size")?.and_then(|size| u32::try_from(size).ok()).filter(|&size| size > 0);
     let wrong = || Fault::Attribute { name: "size".into(), problem: "is not a positive number".into() };
     let (alpha, beta, bias) = (float("alpha", 1e-4)?, float("beta", 0.75)?, float("bias", 1.0)?);
-    Ok(Box::new(Lrn { alpha, beta, bias, size: size.ok_or_else(wrong)? }))
+    Ok(Box::new(LocalResponse(Lrn { size: size.ok_or_else(wrong)? as usize, alpha, beta, bias })))
 }
 
-impl Operator for Lrn {
+impl Operator for LocalResponse {
     fn apply(&self, call: Call<'_>) -> Result<Answer, Fault> {
-        let x = call.input(0)?;
-        if x.rank() < 2 {
+        let x = call.input(0)?.clone();
+        let &[batch, channels, ref rest @ ..] = x.shape() else {
             return Err(Fault::Shape { input: 0, expected: "[n, c, ...]".into(), got: x.shape().to_vec() });
+        };
+        if x.is_empty() {
+            return Ok(Answer::one(x));
         }
-        for_float!(x, 0, T => self.forward::<T>(x.clone(), call.wants_any(), call.room))
+        let extents = Extents { batch, channels, pixels: rest.iter().product() };
+        let (constants, wanted) = (self.0, call.wants_any());
+        for_float!(x, 0, T => {
+            let values: &[T] = values_of(&x, 0)?;
+            let y = call.room.tensor(x.shape(), |out| norm::lrn(constants, extents, values, out))?;
+            Ok(Answer::one(y).with(wanted, move |back| {
+                let Some(g) = back.take(0) else { return Ok(()) };
+                let (x_values, g_values): (&[T], &[T]) = (values_of(&x, 0)?, values_of(&g, 0)?);
+                let own = back.room().tensor(x.shape(), |out| {
+                    norm::lrn_pullback(constants, extents, x_values, g_values, out);
+                })?;
+                back.give(0, own)
+            }))
+        })
     }
-}
-
-impl Lrn {
-    fn forward<T: Float>(self, x: Tensor, wanted: bool, room: &Room) -> Result<Answer, Fault> {
-        let before = (self.size - 1) / 2;
-        let after = self.size - 1 - before;
-        let (scale, bias) = (T::of(self.alpha / self.size as f64), T::of(self.bias));
-        let squares = map(
-            x.clone(),
-            room,
-            #[inline(always)]
-            |x: T| x * x,
-        )?;
-        let sums = window::<T>(&squares, before, after, room)?;
-        let base = map(
-            sums,
-            room,
-            #[inline(always)]
-            |s: T| bias + scale * s,
-        )?;
-        let beta = T::of(self.beta);
-        let y = binary(&x, &base, room, |x: T, b: T| x * b.powf(-beta))?;
-        let kept = wanted.then_some((x, base));
-        Ok(Answer::one(y).with(wanted, move |back| {
-            let (Some(g), Some((x, base))) = (back.take(0), &kept) else { return Ok(()) };
-            let room = back.room();
-            // dx = g b^-beta - 2 beta scale x * sum over the outputs that see x of g x b^(-beta - 1)
-            let power = binary(&g, base, room, |g: T, b: T| g * b.powf(-beta))?;
-            let part = binary(&power, x, room, |p: T, x: T| p * x)?;
-            let part = combine(part, base.clone(), room, |p: T, b: T| p / b)?;
-            let seen = window::<T>(&part, after, before, room)?;
-            let factor = T::of(-2.0) * beta * scale;
-            let rest = binary(&seen, x, room, |s: T, x: T| factor * s * x)?;
-            let g = combine(power, rest, room, |p: T, r: T| p + r)?;
-            back.give(0, g)
-        }))
-    }
-}
-
-/// For each channel, the sum from so many channels before it to so many after.
-fn window<T: Float>(x: &Tensor, before: usize, after: usize, room: &Room) -> Result<Tensor, Fault> {
-    let values: &[T] = values_of(x, 0)?;
-    let channels = x.shape()[1];
-    room.tensor(x.shape(), |out| {
-        if out.is_empty() {
-            return;
-        }
-        let pixels: usize = x.shape()[2..].iter().product();
-        parallel::rows(out, pixels, (1 << 12) / pixels + 1, |first, part| {
-            for (i, plane) in part.chunks_exact_mut(pixels).enumerate() {
-                let (image, c) = ((first + i) / channels, (first + i) % channels);
-                plane.fill(T::of(0.0));
-                for other in c.saturating_sub(before)..=c.saturating_add(after).min(channels - 1) {
-                    let source = &values[(image * channels + other) * pixels..][..pixels];
-                    plane.iter_mut().zip(source).for_each(|(out, &x)| *out += x);
-                }
-            }
-        });
-    })
 }
 
 #[cfg(test)]
