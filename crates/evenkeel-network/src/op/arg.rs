@@ -58,12 +58,17 @@ impl Arg {
         let shape = folded_shape(x.shape(), &[axis], self.keep);
         let size = x.shape()[axis];
         if size == 0 {
-            return Err(Fault::Shape { input: 0, expected: "something to choose from".into(), got: x.shape().to_vec() });
+            return Err(Fault::Shape {
+                input: 0,
+                expected: "something to choose from".into(),
+                got: x.shape().to_vec(),
+            });
         }
         let along_channels = x.layout() == Layout::ChannelsLast && axis == 1;
         let x = if along_channels { x.clone() } else { x.to_plain(room)? };
         let values: &[T] = values_of(&x, 0)?;
-        let rest: usize = if x.is_empty() || along_channels { 1 } else { x.shape()[axis + 1..].iter().product() };
+        let rest: usize =
+            if x.is_empty() || along_channels { 1 } else { x.shape()[axis + 1..].iter().product() };
         let pitch = if along_channels { stride(size) } else { size * rest };
         room.tensor(&shape, |out| {
             if out.is_empty() {
@@ -96,8 +101,8 @@ impl Arg {
 #[cfg(test)]
 mod tests {
     use super::super::Attribute;
-    use super::super::proof::{Numbers, build, narrow, outputs, room};
     use super::super::Call;
+    use super::super::proof::{Numbers, build, narrow, outputs, room};
     use crate::tensor::Tensor;
 
     #[test]

@@ -95,7 +95,11 @@ mod tests {
         let of = |exclusive, reverse| {
             let attributes = [("exclusive", Attribute::Int(exclusive)), ("reverse", Attribute::Int(reverse))];
             let inputs = [x.clone(), Some(Tensor::scalar(0i32))];
-            outputs(&build("CumSum", 11, &attributes, 2).into(), &inputs, 1).remove(0).values::<i32>().unwrap().to_vec()
+            outputs(&build("CumSum", 11, &attributes, 2).into(), &inputs, 1)
+                .remove(0)
+                .values::<i32>()
+                .unwrap()
+                .to_vec()
         };
         assert_eq!((of(0, 0), of(1, 0)), (vec![1, 3, 6], vec![0, 1, 3]));
         assert_eq!((of(0, 1), of(1, 1)), (vec![6, 5, 3], vec![5, 3, 0]));

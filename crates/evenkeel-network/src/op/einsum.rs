@@ -49,7 +49,11 @@ fn build(definition: &Definition<'_>) -> Result<Box<dyn Operator>, Fault> {
     };
     let inputs = left.split(',').map(labels).collect::<Result<Vec<_>, _>>()?;
     if inputs.len() != definition.inputs {
-        return Err(problem(format!("{equation:?} has {} operands, the node {}", inputs.len(), definition.inputs)));
+        return Err(problem(format!(
+            "{equation:?} has {} operands, the node {}",
+            inputs.len(),
+            definition.inputs
+        )));
     }
     let output = right.map(labels).transpose()?;
     Ok(Box::new(Einsum { inputs, output }))
@@ -101,6 +105,13 @@ struct Reading {
 /// The size of every label.
 type Sizes = std::collections::BTreeMap<u32, usize>;
 
+/// The equation for operands of known shapes: the labels of each operand, the output's, and the size of each.
+struct Resolved {
+    labels: Vec<Vec<u32>>,
+    output: Vec<u32>,
+    sizes: Sizes,
+}
+
 impl Operator for Einsum {
     fn apply(&self, call: Call<'_>) -> Result<Answer, Fault> {
         let first = call.input(0)?;
@@ -109,8 +120,7 @@ impl Operator for Einsum {
 }
 
 impl Einsum {
-    /// The labels of each operand, the output's, and their sizes.
-    fn resolve(&self, call: &Call<'_>) -> Result<(Vec<Vec<u32>>, Vec<u32>, Sizes), Fault> {
+    fn resolve(&self, call: &Call<'_>) -> Result<Resolved, Fault> {
         let mut sizes = Sizes::new();
         let mut all = Vec::with_capacity(self.inputs.len());
         for (i, labels) in self.inputs.iter().enumerate() {
@@ -134,22 +144,28 @@ impl Einsum {
         let hidden: Vec<u32> = sizes.keys().copied().filter(|&label| label >= ELLIPSIS).rev().collect();
         let output = match &self.output {
             Some(output) => output
-                .of_rank(output.before.len() + output.after.as_ref().map_or(0, |after| after.len() + hidden.len()))
+                .of_rank(
+                    output.before.len() + output.after.as_ref().map_or(0, |after| after.len() + hidden.len()),
+                )
                 .unwrap_or_default(),
             None => {
                 let once = |&label: &u32| all.iter().flatten().filter(|&&other| other == label).count() == 1;
-                hidden.iter().copied().chain(sizes.keys().copied().filter(|&l| l < ELLIPSIS).filter(once)).collect()
+                hidden
+                    .iter()
+                    .copied()
+                    .chain(sizes.keys().copied().filter(|&l| l < ELLIPSIS).filter(once))
+                    .collect()
             }
         };
         let distinct = (1..output.len()).all(|i| !output[..i].contains(&output[i]));
         if !distinct || output.iter().any(|label| !sizes.contains_key(label)) {
             return Err(problem("has an output label twice or one that no operand has"));
         }
-        Ok((all, output, sizes))
+        Ok(Resolved { labels: all, output, sizes })
     }
 
     fn forward<T: Float>(&self, call: &Call<'_>) -> Result<Answer, Fault> {
-        let (labels, output, sizes) = self.resolve(call)?;
+        let Resolved { labels, output, sizes } = self.resolve(call)?;
         let readings: Vec<Reading> = (0..labels.len())
             .map(|i| Ok(Reading::new(call.input(i)?.shape(), &labels[i], &sizes)))
             .collect::<Result<_, Fault>>()?;
@@ -164,9 +180,14 @@ impl Einsum {
                     continue;
                 }
                 let mut factors = vec![Term { tensor: g.clone(), labels: output.clone() }];
-                factors.extend(terms.iter().enumerate().filter(|(j, _)| *j != i).map(|(_, term)| term.clone()));
-                let known: Vec<u32> =
-                    reading.labels.iter().copied().filter(|l| factors.iter().any(|f| f.labels.contains(l))).collect();
+                factors
+                    .extend(terms.iter().enumerate().filter(|(j, _)| *j != i).map(|(_, term)| term.clone()));
+                let known: Vec<u32> = reading
+                    .labels
+                    .iter()
+                    .copied()
+                    .filter(|l| factors.iter().any(|f| f.labels.contains(l)))
+                    .collect();
                 let tensor = contract::<T>(factors, &known, &sizes, back.room())?;
                 let own = reading.unread::<T>(Term { tensor, labels: known }, &sizes, back.room())?;
                 back.give(i, own)?;
@@ -279,7 +300,8 @@ fn contract<T: Float>(terms: Vec<Term>, output: &[u32], sizes: &Sizes, room: &Ro
     let mut left = rest.next().ok_or(Fault::Missing(0))?;
     while let Some(right) = rest.next() {
         let later = rest.as_slice();
-        let needed = |label: u32| output.contains(&label) || later.iter().any(|term| term.labels.contains(&label));
+        let needed =
+            |label: u32| output.contains(&label) || later.iter().any(|term| term.labels.contains(&label));
         let (a, b) = (left.labels.clone(), right.labels.clone());
         left = summed::<T>(left, |label| needed(label) || b.contains(&label), room)?;
         let right = summed::<T>(right, |label| needed(label) || a.contains(&label), room)?;
@@ -379,8 +401,12 @@ mod tests {
             let Ok(op) = super::build(&definition) else { continue };
             let room = super::super::proof::room();
             let one = || Some(Tensor::new(&[1], vec![1.0f32]));
-            let call =
-                super::super::Call { inputs: vec![one(), one()], wants: &[false; 2], outputs: 1, room: &room };
+            let call = super::super::Call {
+                inputs: vec![one(), one()],
+                wants: &[false; 2],
+                outputs: 1,
+                room: &room,
+            };
             assert!(op.apply(call).is_err(), "{equation}");
         }
     }

@@ -33,13 +33,23 @@ fn grid(definition: &Definition<'_>) -> Result<Grid, Fault> {
 
 impl Grid {
     /// A parameter in `T`, shaped so that it broadcasts to `shape`.
-    fn spread<T: Float>(&self, of: &Tensor, input: usize, shape: &[usize], room: &Room) -> Result<Tensor, Fault> {
+    fn spread<T: Float>(
+        &self,
+        of: &Tensor,
+        input: usize,
+        shape: &[usize],
+        room: &Room,
+    ) -> Result<Tensor, Fault> {
         let of = for_number!(of, input, U => convert(of, room, |v: U| T::of(v.wide().to_float())))?;
         if of.len() == 1 {
             return of.reshaped(&[]);
         }
         let axis = axis_of(self.axis, shape.len())?;
-        let misfit = || Fault::Shape { input, expected: "one value an index or block".into(), got: of.shape().to_vec() };
+        let misfit = || Fault::Shape {
+            input,
+            expected: "one value an index or block".into(),
+            got: of.shape().to_vec(),
+        };
         if self.block == 0 {
             if of.rank() != 1 || of.len() != shape[axis] {
                 return Err(misfit());
@@ -215,8 +225,18 @@ mod tests {
         graph.input("x", DType::F32, None);
         graph.constant("scale", Tensor::scalar(0.5f32))?;
         graph.constant("zero", Tensor::scalar(0u8))?;
-        graph.node("QuantizeLinear", build("QuantizeLinear", 13, &[], 3).into(), &["x", "scale", "zero"], &["q"]);
-        graph.node("DequantizeLinear", build("DequantizeLinear", 13, &[], 3).into(), &["q", "scale", "zero"], &["y"]);
+        graph.node(
+            "QuantizeLinear",
+            build("QuantizeLinear", 13, &[], 3).into(),
+            &["x", "scale", "zero"],
+            &["q"],
+        );
+        graph.node(
+            "DequantizeLinear",
+            build("DequantizeLinear", 13, &[], 3).into(),
+            &["q", "scale", "zero"],
+            &["y"],
+        );
         let y = graph.value("y");
         graph.outputs.push(y);
         let network = Network::from_graph(graph, Limits::default())?;

@@ -128,7 +128,8 @@ fn double(kind: softmax::Kind, x: Tensor, along: Along, wanted: bool, room: &Roo
             let part = binary(&probability, &sum::<f64>(&g, &[1], room)?, room, |p: f64, s: f64| p * s)?;
             binary(&g, &part, room, |g: f64, part: f64| g - part)?
         } else {
-            let part = binary(&probability, &sum::<f64>(&weighted, &[1], room)?, room, |p: f64, s: f64| p * s)?;
+            let part =
+                binary(&probability, &sum::<f64>(&weighted, &[1], room)?, room, |p: f64, s: f64| p * s)?;
             binary(&weighted, &part, room, |w: f64, part: f64| w - part)?
         };
         back.give(0, own.reshaped(&shape)?)
