@@ -1,8 +1,7 @@
 //! The [`Tail`] in vectors: what the AVX2 kernels do to eight results at a time before they store them.
 //!
 //! `out = mask(activation(result + bias + residual [+ out]))`, in this order, as everywhere. Eight lanes that begin on a
-//! multiple of eight are stored whole (lanes past the last channel are padding); a group that begins elsewhere is stored lane by
-//! lane.
+//! multiple of eight are stored whole: lanes past the last channel are padding.
 
 use std::arch::x86_64::*;
 
@@ -120,46 +119,6 @@ impl Finish {
                 for (v, &value) in values.iter().enumerate() {
                     _mm256_storeu_ps(self.out.add(at[row] + 8 * v), value);
                 }
-            }
-        }
-    }
-
-    /// Finishes eight results, whose bias is `bias`, into elements `at .. at + 8`.
-    ///
-    /// # Safety
-    /// As for [`Finish::tile`].
-    #[inline(always)]
-    #[allow(dead_code)]
-    pub(crate) unsafe fn eight(&self, result: __m256, bias: __m256, at: usize) {
-        // SAFETY: promised by the caller.
-        unsafe { self.tile([[result]], [bias], [at]) }
-    }
-
-    /// Finishes `count` results into elements `at ..`, wherever those lie.
-    ///
-    /// # Safety
-    /// The elements are in range; no other thread touches them or the bytes of `bits` that hold theirs.
-    pub(crate) unsafe fn lanes(&self, results: &[f32], bias: &[f32], at: usize) {
-        for (lane, (&result, &bias)) in results.iter().zip(bias).enumerate() {
-            let at = at + lane;
-            // SAFETY: promised by the caller.
-            unsafe {
-                let mut v = result + bias;
-                if !self.residual.is_null() {
-                    v += *self.residual.add(at);
-                }
-                if self.accumulate {
-                    v += *self.out.add(at);
-                }
-                if !self.bits.is_null() {
-                    let byte = self.bits.add(at / 8);
-                    *byte = (*byte & !(1 << (at % 8))) | (u8::from(self.activation.bit(v)) << (at % 8));
-                }
-                v = self.activation.value(v);
-                if !self.mask.is_null() {
-                    v *= if *self.mask.add(at / 8) >> (at % 8) & 1 == 1 { self.on } else { self.off };
-                }
-                *self.out.add(at) = v;
             }
         }
     }

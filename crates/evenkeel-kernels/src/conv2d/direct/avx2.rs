@@ -110,6 +110,7 @@ struct Scratch {
     writes: Vec<usize>,             // [pixel]
     blocks: Vec<usize>,             // rows of each block
     sums: Vec<Line>,                // [pixel]
+    stage: Vec<f32>,                // a block's results before their tail
 }
 
 thread_local! {
@@ -117,6 +118,11 @@ thread_local! {
 }
 
 impl Job<'_> {
+    /// Whether every panel's vectors begin on a multiple of eight channels and end on one or with the last channel.
+    fn aligned(&self) -> bool {
+        self.panels.groups == 1 || self.panels.lanes.is_multiple_of(layout::LANES)
+    }
+
     fn run(&self) {
         let panels = self.panels.groups * self.panels.per_group();
         if self.pixels == 0 || panels == 0 {
@@ -131,8 +137,7 @@ impl Job<'_> {
         let mut shares = 1;
         if chunks < wanted {
             // Few pixels: share the panels among threads as well, unless two of them could meet in one byte of bits.
-            let lone = self.panels.groups == 1 || self.panels.lanes.is_multiple_of(layout::LANES);
-            shares = if lone { wanted.div_ceil(chunks).min(panels) } else { 1 };
+            shares = if self.aligned() { wanted.div_ceil(chunks).min(panels) } else { 1 };
             chunks = wanted.div_ceil(shares).min(self.pixels.div_ceil(4 * ROWS)).max(chunks);
         }
         let task = |i: usize| {
@@ -142,7 +147,9 @@ impl Job<'_> {
             SCRATCH.with_borrow_mut(|scratch| {
                 self.address(pixels.clone(), scratch);
                 // SAFETY: `run` was given the proof; the addresses are of this job's maps.
-                unsafe { self.chunk(pixels.len(), panels, scratch) }
+                unsafe {
+                    if self.aligned() { self.chunk(panels, scratch) } else { self.chunk_staged(scratch) }
+                }
             });
         };
         if wanted == 1 { (0..chunks * shares).for_each(task) } else { parallel::each(chunks * shares, task) }
@@ -150,7 +157,7 @@ impl Job<'_> {
 
     /// Fills in where each pixel of a chunk reads for each tap and where it writes, in blocks of up to six pixels.
     fn address(&self, pixels: std::ops::Range<usize>, scratch: &mut Scratch) {
-        let Scratch { reads, writes, blocks, sums } = scratch;
+        let Scratch { reads, writes, blocks, sums, .. } = scratch;
         let [rows, columns] = self.pass.grid;
         writes.clear();
         blocks.clear();
@@ -212,34 +219,82 @@ impl Job<'_> {
     }
 
     /// # Safety
-    /// The machine has AVX2 and FMA; `scratch` holds `pixels` addresses of this job's maps; no other thread works on the same
-    /// pixels and panels.
+    /// The machine has AVX2 and FMA; `scratch` holds addresses of this job's maps; no other thread works on the same pixels and
+    /// panels; the panels are aligned.
     #[target_feature(enable = "avx2,fma")]
-    unsafe fn chunk(&self, pixels: usize, panels: std::ops::Range<usize>, scratch: &mut Scratch) {
-        debug_assert_eq!(pixels, scratch.writes.len());
+    unsafe fn chunk(&self, panels: std::ops::Range<usize>, scratch: &mut Scratch) {
         for panel in panels {
-            let (group, panel) = (panel / self.panels.per_group(), panel % self.panels.per_group());
-            let lines = self.panels.panel(group, panel).as_ptr();
-            let lanes = PANEL.min(self.panels.lanes - panel * PANEL);
-            let channel = group * self.panels.lanes + panel * PANEL;
+            let place = self.place(panel);
             // SAFETY: these channels are the output's.
-            let bias = unsafe { self.finish.bias(channel, lanes) };
-            let whole = channel.is_multiple_of(layout::LANES)
-                && (lanes.is_multiple_of(layout::LANES) || channel + lanes == self.out_c);
+            let bias = unsafe { self.finish.bias(place.channel, place.lanes) };
             for (i, span) in self.spans.iter().enumerate() {
                 let panel = Panel {
-                    lines,
-                    shift: group * self.panels.steps + span.first,
+                    shift: place.shift + span.first,
                     starts: i == 0,
                     ends: i + 1 == self.spans.len(),
-                    channel,
-                    lanes,
-                    whole,
                     bias,
+                    ..place
                 };
                 // SAFETY: promised by the caller.
                 unsafe { self.span(&panel, span, scratch) };
             }
+        }
+    }
+
+    /// Where panel `panel` is and what it makes.
+    fn place(&self, panel: usize) -> Panel {
+        let (group, panel) = (panel / self.panels.per_group(), panel % self.panels.per_group());
+        Panel {
+            lines: self.panels.panel(group, panel).as_ptr(),
+            shift: group * self.panels.steps,
+            starts: true,
+            ends: true,
+            channel: group * self.panels.lanes + panel * PANEL,
+            lanes: PANEL.min(self.panels.lanes - panel * PANEL),
+            bias: [0.0; PANEL],
+            stage: None,
+        }
+    }
+
+    /// As `chunk` for groups that begin anywhere: a block's results are gathered, group after group, and finished together.
+    ///
+    /// # Safety
+    /// As for `chunk`, with no other thread at work on the same pixels.
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn chunk_staged(&self, scratch: &mut Scratch) {
+        let Scratch { reads, writes, blocks, sums, stage } = scratch;
+        // A panel writes whole vectors; what passes its last lane is overwritten by the next panel or is padding.
+        let pitch = self.out_stride + PANEL;
+        stage.resize(ROWS * pitch, 0.0);
+        let taps = self.pass.taps.len();
+        let (mut pixel, mut read) = (0, 0);
+        for &rows in &*blocks {
+            let block = Block {
+                reads: &reads[read..read + taps],
+                taps: &self.pass.taps,
+                steps: self.panels.steps,
+                tap_lines: self.panels.steps,
+                first: 0,
+                writes: &writes[pixel..pixel + rows],
+            };
+            for panel in 0..self.panels.groups * self.panels.per_group() {
+                let panel = Panel { stage: Some((stage.as_mut_ptr(), pitch)), ..self.place(panel) };
+                // SAFETY: promised by the caller.
+                unsafe { block.dispatch(&panel, &self.finish, &mut sums[pixel..pixel + rows]) };
+            }
+            for channel in (0..self.out_c).step_by(layout::LANES) {
+                let lanes = layout::LANES.min(self.out_c - channel);
+                for (row, &at) in block.writes.iter().enumerate() {
+                    // SAFETY: the stage holds this row's results, and these channels are the output's.
+                    unsafe {
+                        let bias: [f32; layout::LANES] = self.finish.bias(channel, lanes);
+                        let result = _mm256_loadu_ps(stage.as_ptr().add(row * pitch + channel));
+                        self.finish.tile([[result]], [_mm256_loadu_ps(bias.as_ptr())], [at + channel]);
+                    }
+                }
+            }
+            pixel += rows;
+            read += taps;
         }
     }
 
@@ -260,22 +315,7 @@ impl Job<'_> {
             };
             let sums = &mut scratch.sums[pixel..pixel + rows];
             // SAFETY: promised by the caller.
-            unsafe {
-                match (panel.lanes > 8, rows) {
-                    (true, 6) => block.run::<6, 2>(panel, &self.finish, sums),
-                    (true, 5) => block.run::<5, 2>(panel, &self.finish, sums),
-                    (true, 4) => block.run::<4, 2>(panel, &self.finish, sums),
-                    (true, 3) => block.run::<3, 2>(panel, &self.finish, sums),
-                    (true, 2) => block.run::<2, 2>(panel, &self.finish, sums),
-                    (true, _) => block.run::<1, 2>(panel, &self.finish, sums),
-                    (false, 6) => block.run::<6, 1>(panel, &self.finish, sums),
-                    (false, 5) => block.run::<5, 1>(panel, &self.finish, sums),
-                    (false, 4) => block.run::<4, 1>(panel, &self.finish, sums),
-                    (false, 3) => block.run::<3, 1>(panel, &self.finish, sums),
-                    (false, 2) => block.run::<2, 1>(panel, &self.finish, sums),
-                    (false, _) => block.run::<1, 1>(panel, &self.finish, sums),
-                }
-            }
+            unsafe { block.dispatch(panel, &self.finish, sums) };
             pixel += rows;
             reads += self.pass.taps.len();
         }
@@ -292,9 +332,9 @@ struct Panel {
     ends: bool,
     channel: usize,
     lanes: usize,
-    /// Whether the panel's vectors can be stored whole.
-    whole: bool,
     bias: [f32; PANEL],
+    /// Where results wait for their tail, and elements from one row to the next; none if they get it at once.
+    stage: Option<(*mut f32, usize)>,
 }
 
 /// Up to six pixels and the taps of one span.
@@ -308,6 +348,32 @@ struct Block<'a> {
 }
 
 impl Block<'_> {
+    /// Runs the tile of the block's rows and the panel's vectors.
+    ///
+    /// # Safety
+    /// As for `run`.
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn dispatch(&self, panel: &Panel, finish: &Finish, sums: &mut [Line]) {
+        // SAFETY: promised by the caller.
+        unsafe {
+            match (panel.lanes > 8, self.writes.len()) {
+                (true, 6) => self.run::<6, 2>(panel, finish, sums),
+                (true, 5) => self.run::<5, 2>(panel, finish, sums),
+                (true, 4) => self.run::<4, 2>(panel, finish, sums),
+                (true, 3) => self.run::<3, 2>(panel, finish, sums),
+                (true, 2) => self.run::<2, 2>(panel, finish, sums),
+                (true, _) => self.run::<1, 2>(panel, finish, sums),
+                (false, 6) => self.run::<6, 1>(panel, finish, sums),
+                (false, 5) => self.run::<5, 1>(panel, finish, sums),
+                (false, 4) => self.run::<4, 1>(panel, finish, sums),
+                (false, 3) => self.run::<3, 1>(panel, finish, sums),
+                (false, 2) => self.run::<2, 1>(panel, finish, sums),
+                (false, _) => self.run::<1, 1>(panel, finish, sums),
+            }
+        }
+    }
+
     /// # Safety
     /// The machine has AVX2 and FMA; `R` pixels and `V` vectors of the panel are in range.
     #[inline]
@@ -324,7 +390,7 @@ impl Block<'_> {
                     }
                 }
             }
-            if panel.ends && panel.whole {
+            if panel.ends && panel.stage.is_none() {
                 for r in 0..R {
                     finish.expect::<V>(self.writes[r] + panel.channel);
                 }
@@ -343,7 +409,13 @@ impl Block<'_> {
                         _mm256_store_ps(sums[r].0.as_mut_ptr().add(8 * v), acc[r][v]);
                     }
                 }
-            } else if panel.whole {
+            } else if let Some((stage, pitch)) = panel.stage {
+                for r in 0..R {
+                    for v in 0..V {
+                        _mm256_storeu_ps(stage.add(r * pitch + panel.channel + 8 * v), acc[r][v]);
+                    }
+                }
+            } else {
                 let (mut bias, mut at) = ([_mm256_setzero_ps(); V], [0; R]);
                 for v in 0..V {
                     bias[v] = _mm256_loadu_ps(panel.bias.as_ptr().add(8 * v));
@@ -352,14 +424,6 @@ impl Block<'_> {
                     at[r] = self.writes[r] + panel.channel;
                 }
                 finish.tile(acc, bias, at);
-            } else {
-                for r in 0..R {
-                    let mut line = Line::default();
-                    for v in 0..V {
-                        _mm256_store_ps(line.0.as_mut_ptr().add(8 * v), acc[r][v]);
-                    }
-                    finish.lanes(&line.0[..panel.lanes], &panel.bias, self.writes[r] + panel.channel);
-                }
             }
         }
     }
