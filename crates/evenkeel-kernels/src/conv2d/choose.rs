@@ -4,6 +4,7 @@
 //! decides the order of summation, so the same convolution must always get the same one to give the same bytes.
 
 use super::Geometry;
+use super::grouped;
 use super::winograd::{self, Tile};
 use crate::{cpu, depthwise};
 
@@ -23,6 +24,8 @@ pub enum Algorithm {
     Reference,
     /// A matrix product whose left side is read where it lies, through pointers to each tap's pixels.
     Direct,
+    /// Many groups narrower than a vector, as a depthwise convolution of a spread map.
+    Grouped,
     /// One input channel for each output channel.
     Depthwise,
     /// Tiles of 2x2 or 4x4 outputs by fewer multiplications.
@@ -31,9 +34,10 @@ pub enum Algorithm {
 
 impl Algorithm {
     /// Every algorithm.
-    pub const ALL: [Algorithm; 5] = [
+    pub const ALL: [Algorithm; 6] = [
         Algorithm::Reference,
         Algorithm::Direct,
+        Algorithm::Grouped,
         Algorithm::Depthwise,
         Algorithm::Winograd(Tile::F2),
         Algorithm::Winograd(Tile::F4),
@@ -44,6 +48,7 @@ impl Algorithm {
         match self {
             Algorithm::Reference => true,
             Algorithm::Direct => cpu::avx2().is_some(),
+            Algorithm::Grouped => cpu::avx2().is_some() && geometry.groups > 1,
             Algorithm::Depthwise => depthwise::serves(geometry),
             Algorithm::Winograd(_) => winograd::eligible(geometry),
         }
@@ -57,6 +62,9 @@ pub fn choose(geometry: &Geometry, direction: Direction) -> Algorithm {
     }
     if depthwise::serves(geometry) {
         return Algorithm::Depthwise;
+    }
+    if grouped::preferred(geometry, direction) {
+        return Algorithm::Grouped;
     }
     winograd::preferred(geometry, direction).map_or(Algorithm::Direct, Algorithm::Winograd)
 }

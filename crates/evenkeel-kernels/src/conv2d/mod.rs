@@ -7,6 +7,7 @@ pub mod choose;
 mod direct;
 #[cfg(target_arch = "x86_64")]
 mod finish;
+mod grouped;
 pub mod reference;
 mod stem;
 mod weights;
@@ -139,12 +140,13 @@ fn run(
             winograd::run(weights.winograd(tile, direction), geometry, from, to, tail);
         }
         #[cfg(target_arch = "x86_64")]
-        Algorithm::Direct => {
+        Algorithm::Direct | Algorithm::Grouped => {
             let proof = crate::cpu::avx2().expect("serves() asked");
-            direct::run(proof, (geometry, direction), weights, from, to, tail);
+            let kernel = if algorithm == Algorithm::Direct { direct::run } else { grouped::run };
+            kernel(proof, (geometry, direction), weights, from, to, tail);
         }
         #[cfg(not(target_arch = "x86_64"))]
-        Algorithm::Direct => unreachable!("serves() refused"),
+        Algorithm::Direct | Algorithm::Grouped => unreachable!("serves() refused"),
     }
 }
 

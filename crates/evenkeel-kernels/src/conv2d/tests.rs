@@ -142,12 +142,15 @@ pub(crate) fn answers(algorithm: Algorithm, g: &Geometry, choice: usize, toleran
 }
 
 #[test]
-fn direct_answers_to_the_reference() {
+fn direct_and_grouped_answer_to_the_reference() {
     let numbers = &mut Numbers::new(1);
     for seed in 0..300 {
         let g = geometry(numbers);
-        if Algorithm::Direct.serves(&g) {
-            answers(Algorithm::Direct, &g, numbers.below(128), 1e-4, seed);
+        let choice = numbers.below(128);
+        for algorithm in [Algorithm::Direct, Algorithm::Grouped] {
+            if algorithm.serves(&g) {
+                answers(algorithm, &g, choice, 1e-4, seed);
+            }
         }
     }
 }
@@ -219,25 +222,31 @@ fn the_reference_pullback_is_the_transpose() {
 
 #[test]
 fn same_bytes_for_any_threads_and_batch() {
+    same_bytes(20, 36, 2);
+    same_bytes(20, 12, 4);
+    same_bytes(20, 36, 1);
+}
+
+fn same_bytes(in_c: usize, out_c: usize, groups: usize) {
     let one = Geometry {
         batch: 1,
         in_h: 31,
         in_w: 29,
-        in_c: 20,
-        out_c: 36,
+        in_c,
+        out_c,
         kernel: [3, 3],
         stride: [2, 1],
         dilation: [1, 2],
         pads: [1, 2, 1, 2],
-        groups: 2,
+        groups,
     };
     let three = Geometry { batch: 3, ..one };
     let numbers = &mut Numbers::new(3);
     let weights = weights(&one, numbers);
     for direction in [Direction::Forward, Direction::Pullback] {
         let (from, to, channels) = match direction {
-            Direction::Forward => (map(31 * 29, 20, numbers), one.out_h() * one.out_w(), 36),
-            Direction::Pullback => (map(one.out_h() * one.out_w(), 36, numbers), 31 * 29, 20),
+            Direction::Forward => (map(31 * 29, in_c, numbers), one.out_h() * one.out_w(), out_c),
+            Direction::Pullback => (map(one.out_h() * one.out_w(), out_c, numbers), 31 * 29, in_c),
         };
         let answer = |g: &Geometry, threads: usize| {
             let from = from.repeat(g.batch);

@@ -6,6 +6,7 @@
 use std::sync::OnceLock;
 
 use super::Direction;
+use super::grouped::Spread;
 use super::winograd::{self, Tile};
 use crate::depthwise;
 use crate::gemm::tile::{Line, PANEL};
@@ -20,6 +21,7 @@ pub struct Weights {
     groups: usize,
     stem: (OnceLock<Panels>, OnceLock<Vec<f32>>), // forward, pullback
     panels: [OnceLock<Panels>; 2],                // forward, pullback
+    spread: [OnceLock<Spread>; 2],                // forward, pullback
     depthwise: OnceLock<depthwise::Packed>,       // serves both directions
     winograd: [[OnceLock<winograd::Packed>; 2]; 2], // F2, F4; forward, pullback
 }
@@ -44,6 +46,7 @@ impl Weights {
             groups,
             stem: Default::default(),
             panels: Default::default(),
+            spread: Default::default(),
             depthwise: OnceLock::new(),
             winograd: Default::default(),
         }
@@ -93,6 +96,20 @@ impl Weights {
             }),
             Direction::Pullback => Panels::pack(self.groups, ins, outs, taps, |g, lane, step, tap| {
                 self.values[((g * outs + step) * ins + lane) * taps + tap]
+            }),
+        })
+    }
+
+    /// The form of the kernel for small groups.
+    pub(crate) fn spread(&self, direction: Direction) -> &Spread {
+        let taps = self.kernel[0] * self.kernel[1];
+        let (outs, ins) = (self.out_c / self.groups, self.in_c / self.groups);
+        self.spread[direction as usize].get_or_init(|| match direction {
+            Direction::Forward => Spread::new([self.groups, outs, ins, taps], |channel, step, tap| {
+                self.values[(channel * ins + step) * taps + tap]
+            }),
+            Direction::Pullback => Spread::new([self.groups, ins, outs, taps], |channel, step, tap| {
+                self.values[((channel / ins * outs + step) * ins + channel % ins) * taps + tap]
             }),
         })
     }
