@@ -15,9 +15,11 @@ use crate::tensor::{Limits, Tensor};
 
 mod attribute;
 mod external;
+mod function;
 mod import;
 mod legacy;
 pub mod message;
+mod node;
 mod values;
 
 pub use values::{dtype, type_name};
