@@ -1,7 +1,8 @@
 """Writes the ONNX standard's own operator tests as files.
 
     python export_cases.py FOLDER            all of them, for `cargo run --release --example conformance -- FOLDER`
-    python export_cases.py --sample FOLDER   the sample kept in testdata/onnx/cases
+    python export_cases.py --sample PASSED FOLDER   the sample kept in testdata/onnx/cases: some of the small cases that the file
+                                                    PASSED (written by `conformance --passed`) names
 
 A case is a folder KIND/NAME with model.onnx, input_SET_I.pb and output_SET_I.pb (one TensorProto each), and case.txt, which
 names the operator tested, the tolerances, and the element types of all values. Needs the PyPI package `onnx`.
@@ -19,7 +20,7 @@ from onnx import TensorProto, numpy_helper
 from onnx.backend.test.case.node import collect_testcases
 
 DATA = os.path.join(os.path.dirname(onnx.backend.test.__file__), "data")
-SAMPLE_BYTES = 12_000
+SAMPLE_BYTES = 8_000
 
 
 def type_name(code):
@@ -135,11 +136,13 @@ def all_cases():
     yield from light_cases()
 
 
-def sample(cases):
-    """Up to three small cases of each operator and the smaller of the rest."""
+def sample(cases, passed):
+    """Up to three small cases of each operator, one of the other kinds."""
     taken = {}
     for case in cases:
-        kind, _, operator, model, sets, _, _ = case
+        kind, name, operator, model, sets, _, _ = case
+        if f"{kind}/{name}" not in passed:
+            continue
         values = [v for s in sets for part in s for v in part]
         tensors = [tensor_of(v, "") for v in values]
         if any(t is None for t in tensors):
@@ -154,8 +157,9 @@ def sample(cases):
 if __name__ == "__main__":
     arguments = sys.argv[1:]
     cases = all_cases()
-    if arguments[:1] == ["--sample"]:
-        arguments, cases = arguments[1:], sample(cases)
+    if arguments[:1] == ["--sample"] and len(arguments) > 1:
+        with open(arguments[1]) as f:
+            arguments, cases = arguments[2:], sample(cases, set(f.read().split()))
     if len(arguments) != 1:
         sys.exit(__doc__)
     count = 0

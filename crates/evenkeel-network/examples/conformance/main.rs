@@ -1,7 +1,7 @@
 //! Runs the ONNX standard's own tests and prints how many passed, failed, or are not claimed.
 //!
 //!     python testdata/onnx/export_cases.py CASES
-//!     cargo run --release -p evenkeel-network --example conformance -- CASES [--only TEXT] [--write docs/operators.md]
+//!     cargo run --release -p evenkeel-network --example conformance -- CASES [--only TEXT] [--write docs/operators.md] [--passed FILE]
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -17,7 +17,7 @@ fn main() {
         arguments.iter().position(|a| a == name).and_then(|at| arguments.get(at + 1)).map(String::as_str)
     };
     let Some(folder) = arguments.first().filter(|a| !a.starts_with("--")) else {
-        eprintln!("usage: conformance CASES [--only TEXT] [--write FILE]");
+        eprintln!("usage: conformance CASES [--only TEXT] [--write FILE] [--passed FILE]");
         std::process::exit(2);
     };
     let only = option("--only").unwrap_or("");
@@ -40,6 +40,14 @@ fn main() {
     print!("{}", table::summary(&cases));
     if let Some(path) = option("--write")
         && let Err(error) = fs::write(path, table::document(&cases))
+    {
+        eprintln!("cannot write {path}: {error}");
+        std::process::exit(2);
+    }
+    let passed = cases.iter().filter(|case| case.outcome == Outcome::Passed);
+    let names: String = passed.map(|case| format!("{}/{}\n", case.kind, case.name)).collect();
+    if let Some(path) = option("--passed")
+        && let Err(error) = fs::write(path, names)
     {
         eprintln!("cannot write {path}: {error}");
         std::process::exit(2);

@@ -10,7 +10,7 @@ use super::values::Refusal;
 use super::{attribute, damaged, legacy};
 use crate::error::Result;
 use crate::graph::{Body, Graph};
-use crate::op::{Attribute, Attributes, Definition, registry};
+use crate::op::{Attribute, Attributes, Definition, Operator, registry};
 use crate::tensor::DType;
 
 /// The names of a node's inputs without what its bodies capture.
@@ -117,7 +117,7 @@ impl<'m> Import<'m> {
             inputs: inputs.len(),
             outputs: node.output.len(),
         };
-        let op = match ((entry.build)(&definition), at_axis) {
+        let op: Box<dyn Operator> = match ((entry.build)(&definition), at_axis) {
             (Ok(inner), Some(axis)) => Box::new(legacy::AtAxis { inner, axis }),
             (Ok(op), None) if opset < 7 && node.op_type == "PRelu" => Box::new(legacy::ChannelSlopes(op)),
             (Ok(op), None) => op,
