@@ -33,13 +33,16 @@ pub fn ranges(count: usize, grain: usize, task: impl Fn(Range<usize>) + Sync + S
 /// Splits `out` into consecutive rows of `row` elements and runs `task(first_row, rows)` on runs of at least `grain` rows.
 ///
 /// # Panics
-/// If `row` is zero or does not divide the length of `out`.
+/// If `out` is not empty and `row` is zero or does not divide its length.
 pub fn rows<T: Send>(out: &mut [T], row: usize, grain: usize, task: impl Fn(usize, &mut [T]) + Sync + Send) {
     rows_of(out, row, grain, &task);
 }
 
 /// [`rows`], compiled once a type instead of once a task.
 fn rows_of<T: Send>(out: &mut [T], row: usize, grain: usize, task: &(dyn Fn(usize, &mut [T]) + Sync + Send)) {
+    if out.is_empty() {
+        return;
+    }
     assert!(row > 0 && out.len().is_multiple_of(row), "{} elements are not rows of {row}", out.len());
     let count = out.len() / row;
     let pieces = (count / grain.max(1)).clamp(1, 4 * threads());

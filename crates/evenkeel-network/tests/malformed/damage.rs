@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{assert_modest, model, survive};
+use super::{assert_modest, attempt, model, survive};
 
 /// Seeded numbers: a linear congruence, its upper bits.
 struct Chance(u64);
@@ -57,6 +57,7 @@ fn flipped_bytes_do_no_harm() {
 
 fn flip(models: &[(String, Vec<u8>)], count: usize, seed: u64) {
     let mut chance = Chance(seed);
+    let mut harmed = Vec::new();
     for round in 0..count {
         let (name, bytes) = &models[round % models.len()];
         let mut bytes = bytes.clone();
@@ -67,8 +68,11 @@ fn flip(models: &[(String, Vec<u8>)], count: usize, seed: u64) {
                 bytes[at] = chance.below(256) as u8;
             }
         }
-        let _ = survive(&format!("{name}, round {round} of seed {seed}"), bytes);
+        if let Err(harm) = attempt(bytes) {
+            harmed.push(format!("{name}, round {round} of seed {seed}: {harm}"));
+        }
     }
+    assert!(harmed.is_empty(), "{}", harmed.join("\n"));
 }
 
 fn sampled_cases() -> Vec<PathBuf> {
