@@ -78,8 +78,11 @@ impl Extents {
 
     /// Runs `task(image, pixels)` over pixel ranges that start on whole vectors.
     fn each_range(&self, task: impl Fn(usize, std::ops::Range<usize>) + Sync + Send) {
+        if self.channels == 0 {
+            return;
+        }
         let blocks = self.pixels.div_ceil(LANES);
-        let grain = (GRAIN / (LANES * stride(self.channels)).max(1)).max(1);
+        let grain = (GRAIN / (LANES * stride(self.channels))).max(1);
         parallel::ranges(self.batch * blocks, grain, |range| {
             let mut block = range.start;
             while block < range.end {

@@ -15,7 +15,7 @@ use evenkeel_network::{DType, Limits, Network, Result, Tensor};
 
 /// What one model may take. Debug builds on a busy machine are slow, so the wait is generous; a hang is far longer.
 const PATIENCE: Duration = Duration::from_secs(2);
-const LIMITS: Limits = Limits { fold_bytes: 64 << 20, run_bytes: 192 << 20, loop_trips: 10_000 };
+const LIMITS: Limits = Limits { fold_bytes: 32 << 20, run_bytes: 64 << 20, loop_trips: 10_000 };
 /// Peak resident memory of the whole test program.
 const MEMORY: usize = 512 << 20;
 
