@@ -1,5 +1,4 @@
-//! Broadcasting as operator sets before 7 had it: the second input's axes start at an attribute's axis of the first, and a PRelu
-//! has one slope for each channel.
+//! Broadcasting as operator sets before 7 had it: the second input's axes start at an attribute's axis of the first.
 //!
 //! Where the attribute's axis is the one at which today's rule would put them the two agree; anything else is refused.
 
@@ -30,27 +29,5 @@ impl Operator for AtAxis {
 
     fn passes_gradient(&self, input: usize) -> bool {
         self.inner.passes_gradient(input)
-    }
-}
-
-/// A PRelu whose slopes `[c]` belong to the channels of `[n, c, ..]`.
-#[derive(Debug)]
-pub(super) struct ChannelSlopes(pub(super) Box<dyn Operator>);
-
-impl Operator for ChannelSlopes {
-    fn apply(&self, mut call: Call<'_>) -> Result<Answer, Fault> {
-        let x = call.input(0)?.shape().to_vec();
-        let slope = call.take(1)?;
-        let by_channel = slope.rank() == 1 && x.len() > 2 && slope.shape()[0] == x[1];
-        let mut shape = vec![1; x.len().saturating_sub(1)];
-        if by_channel {
-            shape[0] = x[1];
-        }
-        call.inputs[1] = Some(if by_channel { slope.reshaped(&shape)? } else { slope });
-        self.0.apply(call)
-    }
-
-    fn passes_gradient(&self, input: usize) -> bool {
-        input == 0
     }
 }

@@ -119,7 +119,6 @@ impl<'m> Import<'m> {
         };
         let op: Box<dyn Operator> = match ((entry.build)(&definition), at_axis) {
             (Ok(inner), Some(axis)) => Box::new(legacy::AtAxis { inner, axis }),
-            (Ok(op), None) if opset < 7 && node.op_type == "PRelu" => Box::new(legacy::ChannelSlopes(op)),
             (Ok(op), None) => op,
             (Err(fault), _) => {
                 self.refuse(called, &operator, fault.to_string());
