@@ -3,11 +3,14 @@
 use std::hint::black_box;
 use std::time::Instant;
 
+use evenkeel_kernels::activation::Function;
 use evenkeel_kernels::buffer::{Buffer, Pool};
 use evenkeel_kernels::conv2d::Geometry;
+use evenkeel_kernels::layout::Along;
 use evenkeel_kernels::layout::{self, Extents, stride};
+use evenkeel_kernels::resample::{AxisMap, Sampling, Separable};
 use evenkeel_kernels::tail::{Activation, Tail};
-use evenkeel_kernels::{activation, depthwise, pool};
+use evenkeel_kernels::{activation, depthwise, grid, norm, pool, softmax};
 
 /// A map as the engine holds it: aligned.
 fn filled(len: usize) -> Buffer<f32> {
@@ -136,7 +139,81 @@ fn layouts_and_pools() {
     });
 }
 
+fn curves_and_rows() {
+    let input: Vec<f32> = (0..1 << 20).map(|i| (i % 1000) as f32 * 0.01 - 5.0).collect();
+    let mut output = filled(input.len());
+    for function in [
+        Function::Exp,
+        Function::Log,
+        Function::Sigmoid,
+        Function::Silu { beta: 1.0 },
+        Function::Tanh,
+        Function::Erf,
+        Function::Gelu,
+        Function::Softplus,
+        Function::Mish,
+        Function::HardSwish,
+    ] {
+        let name = format!("activation {function:?} of 2^20");
+        report(&name, 0.0, 8 * input.len(), || activation::apply(function, &input, &mut output));
+        let name = format!("activation {function:?} pulled back");
+        report(&name, 0.0, 12 * input.len(), || activation::pull(function, &input, &mut output));
+        output.fill(1.0);
+    }
+    for (outer, length, inner) in [(1 << 10, 1 << 10, 1), (1, 21, 49_932)] {
+        let along = Along { outer, length, inner };
+        let name = format!("softmax {outer}x{length}x{inner}");
+        report(&name, 0.0, 8 * along.len(), || {
+            softmax::forward(
+                softmax::Kind::Softmax,
+                along,
+                &input[..along.len()],
+                &mut output[..along.len()],
+            );
+        });
+    }
+    let rows = norm::Rows { length: 768, epsilon: 1e-5, affine: None };
+    report("norm 1024 rows of 768", 0.0, 8 * 1024 * 768, || {
+        norm::forward(&rows, &input[..1024 * 768], &mut output[..1024 * 768], None);
+    });
+}
+
+fn resampling() {
+    let map = AxisMap::resize(224, 448, 2.0, Sampling::LINEAR);
+    let both = Separable { rows: map.clone(), columns: map };
+    let back = both.transposed();
+    let (small, mut large) = (filled(3 * 224 * 224), filled(3 * 448 * 448));
+    report("resample planar 3x224x224 to 448", 0.0, 4 * large.len(), || {
+        both.apply_planar(3, &small, &mut large)
+    });
+    let mut small = small;
+    report("resample planar pullback", 0.0, 4 * large.len(), || back.apply_planar(3, &large, &mut small));
+    let map = AxisMap::resize(43, 340, 340.0 / 43.0, Sampling::LINEAR);
+    let both = Separable { rows: map.clone(), columns: AxisMap::resize(85, 680, 8.0, Sampling::LINEAR) };
+    let back = both.transposed();
+    let (mut small, mut large) = (filled(43 * 85 * 24), filled(340 * 680 * 24));
+    report("resample channels-last 21x43x85 to 340x680", 0.0, 4 * large.len(), || {
+        both.apply_channels_last(1, 21, &small, &mut large);
+    });
+    report("resample channels-last pullback", 0.0, 4 * large.len(), || {
+        back.apply_channels_last(1, 21, &large, &mut small);
+    });
+    let turn = grid::affine([340, 680], [340, 680], [0.98, -0.17, 20.0, 0.17, 0.98, -15.0]);
+    let turn_back = turn.transposed();
+    let (mut image, mut turned) = (filled(3 * 340 * 680), filled(3 * 340 * 680));
+    report("warp 3x340x680 (map made once)", 0.0, 8 * image.len(), || turn.apply(3, 1, &image, &mut turned));
+    report("warp pulled back", 0.0, 8 * image.len(), || turn_back.apply(3, 1, &turned, &mut image));
+    report("warp: making the map", 0.0, 0, || {
+        black_box(grid::affine([340, 680], [340, 680], [0.98, -0.17, 20.0, 0.17, 0.98, -15.0]));
+    });
+    report("warp: its transpose", 0.0, 0, || {
+        black_box(turn.transposed());
+    });
+}
+
 fn main() {
+    curves_and_rows();
+    resampling();
     depthwise_layers();
     layouts_and_pools();
 }

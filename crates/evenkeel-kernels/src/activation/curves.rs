@@ -123,6 +123,12 @@ pub fn tanh(x: f32) -> f32 {
 #[inline(always)]
 pub fn erfc(x: f32) -> f32 {
     let x = if x > 11.0 { 11.0 } else { x };
+    exp(-x * x) * erfc_times_exp(x)
+}
+
+/// `erfc(x) e^(x^2)` for `0 <= x <= 11`.
+#[inline(always)]
+fn erfc_times_exp(x: f32) -> f32 {
     let t = 1.0 / (1.0 + 0.4 * x);
     let curve = [
         0.225_686_32,
@@ -137,7 +143,7 @@ pub fn erfc(x: f32) -> f32 {
         7.088_327e-2,
         -1.720_009_3e-2,
     ];
-    exp(-x * x) * t * polynomial(t, curve)
+    t * polynomial(t, curve)
 }
 
 /// The error function.
@@ -158,17 +164,12 @@ pub fn erf(x: f32) -> f32 {
     if far < 1.0 { near } else { (1.0 - erfc(far)).copysign(x) }
 }
 
-/// The normal distribution function, `(1 + erf(x / sqrt 2)) / 2`.
+/// The normal distribution function, `(1 + erf(x / sqrt 2)) / 2`, and the density, `e^(-x^2/2) / sqrt(2 pi)`.
 #[inline(always)]
-pub fn normal(x: f32) -> f32 {
-    let z = x * std::f32::consts::FRAC_1_SQRT_2;
-    let tail = 0.5 * erfc(z.abs());
-    let near = 0.5 + 0.5 * erf(z);
-    if z < -0.5 {
-        tail
-    } else if z > 1.0 {
-        1.0 - tail
-    } else {
-        near
-    }
+pub fn normal(x: f32) -> (f32, f32) {
+    let z = (x * std::f32::consts::FRAC_1_SQRT_2).abs();
+    let z = if z > 11.0 { 11.0 } else { z };
+    let bell = exp(-z * z);
+    let tail = 0.5 * bell * erfc_times_exp(z);
+    (if x < 0.0 { tail } else { 1.0 - tail }, 0.398_942_3 * bell)
 }

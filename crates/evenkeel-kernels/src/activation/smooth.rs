@@ -140,7 +140,10 @@ curve!(Tanh, x => curves::tanh(x), {
     4.0 * e / ((1.0 + e) * (1.0 + e))
 });
 curve!(Erf, x => curves::erf(x), std::f32::consts::FRAC_2_SQRT_PI * exp(-x * x));
-curve!(Gelu, x => x * curves::normal(x), curves::normal(x) + x * 0.398_942_3 * exp(-0.5 * x * x));
+curve!(Gelu, x => x * curves::normal(x).0, {
+    let (share, density) = curves::normal(x);
+    share + x * density
+});
 curve!(GeluTanh, x => x * sigmoid(bent(x).0), {
     let (inside, slope) = bent(x);
     sigmoid(inside) * (1.0 + x * slope * sigmoid(-inside))

@@ -101,11 +101,10 @@ impl Geometry {
 
     /// The points of one image as a map of its pixels.
     fn map(&self, sampling: Sampling, grid: &[f32]) -> AxisMap {
-        let lists = grid.chunks_exact(2).map(|point| {
-            let stencil = Stencil::at(sampling, self.input, [point[0], point[1]]);
-            stencil.taps().map(|tap| (tap.pixel, f64::from(tap.weight))).collect()
-        });
-        AxisMap::from_lists(self.pixels(), lists)
+        AxisMap::from_fn(self.pixels(), self.points, |p, list| {
+            let stencil = Stencil::at(sampling, self.input, [grid[2 * p], grid[2 * p + 1]]);
+            list.extend(stencil.taps().map(|tap| (tap.pixel, f64::from(tap.weight))));
+        })
     }
 
     fn apply(&self, map: &AxisMap, from: &[f32], into: &mut [f32]) {

@@ -58,7 +58,8 @@ impl AxisMap {
         let (blocks, parts) = (length.div_ceil(BLOCK), Disjoint::new(into));
         parallel::ranges(outer * blocks, GRAIN / BLOCK, |range| {
             for i in range {
-                let (row, begin) = (i / blocks, i % blocks * BLOCK);
+                // Row by row within a block, so that the block's lists stay near.
+                let (row, begin) = (i % outer, i / outer * BLOCK);
                 let outputs = begin..length.min(begin + BLOCK);
                 let x = &from[row * self.input..(row + 1) * self.input];
                 // SAFETY: one block of one row belongs to one task.

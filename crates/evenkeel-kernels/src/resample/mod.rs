@@ -29,25 +29,60 @@ impl AxisMap {
     /// # Panics
     /// If a source is not below `input`.
     pub fn from_lists(input: usize, lists: impl IntoIterator<Item = Vec<(usize, f64)>>) -> AxisMap {
-        let mut map = AxisMap { input, starts: vec![0], pairs: Vec::new(), fill: 0.0 };
+        let mut map = AxisMap::empty(input);
         for mut list in lists {
-            list.sort_by_key(|&(source, _)| source);
-            let begin = map.pairs.len();
-            let mut joined: Vec<(usize, f64)> = Vec::with_capacity(list.len());
-            for (source, weight) in list {
-                assert!(source < input, "source {source} of {input}");
-                match joined.last_mut() {
-                    Some(last) if last.0 == source => last.1 += weight,
-                    _ => joined.push((source, weight)),
-                }
-            }
-            map.pairs.extend(joined.iter().filter(|pair| pair.1 != 0.0).map(|&(i, w)| (i as u32, w as f32)));
-            if begin == map.pairs.len() && !joined.is_empty() {
-                map.pairs.push((joined[0].0 as u32, 0.0)); // all weights cancelled: still not a fill
-            }
-            map.starts.push(map.pairs.len() as u32);
+            map.push(&mut list);
         }
         map
+    }
+
+    /// As [`AxisMap::from_lists`]: `list(o, into)` writes the list of output `o` into an empty vector.
+    ///
+    /// # Panics
+    /// If a source is not below `input`.
+    pub fn from_fn(
+        input: usize,
+        output: usize,
+        mut list: impl FnMut(usize, &mut Vec<(usize, f64)>),
+    ) -> AxisMap {
+        let mut map = AxisMap::empty(input);
+        map.starts.reserve(output);
+        let mut into = Vec::new();
+        for o in 0..output {
+            into.clear();
+            list(o, &mut into);
+            map.push(&mut into);
+        }
+        map
+    }
+
+    fn empty(input: usize) -> AxisMap {
+        AxisMap { input, starts: vec![0], pairs: Vec::new(), fill: 0.0 }
+    }
+
+    /// Adds an output with this list.
+    fn push(&mut self, list: &mut [(usize, f64)]) {
+        if !list.is_sorted_by_key(|&(source, _)| source) {
+            list.sort_by_key(|&(source, _)| source);
+        }
+        let begin = self.pairs.len();
+        let mut i = 0;
+        while i < list.len() {
+            let (source, mut weight) = list[i];
+            assert!(source < self.input, "source {source} of {}", self.input);
+            i += 1;
+            while i < list.len() && list[i].0 == source {
+                weight += list[i].1;
+                i += 1;
+            }
+            if weight != 0.0 {
+                self.pairs.push((source as u32, weight as f32));
+            }
+        }
+        if let (true, Some(first)) = (begin == self.pairs.len(), list.first()) {
+            self.pairs.push((first.0 as u32, 0.0)); // all weights cancelled: still not a fill
+        }
+        self.starts.push(self.pairs.len() as u32);
     }
 
     /// The map of a resize from `input` to `output` elements. `scale` is the ratio asked for, which is `output / input` unless
@@ -65,18 +100,23 @@ impl AxisMap {
 
     /// The transposed map: the pullback. Outputs that were filled send nothing back.
     pub fn transposed(&self) -> AxisMap {
-        let mut readers = vec![Vec::new(); self.input];
+        let mut starts = vec![0u32; self.input + 1];
+        for &(source, _) in &self.pairs {
+            starts[source as usize + 1] += 1;
+        }
+        for i in 0..self.input {
+            starts[i + 1] += starts[i];
+        }
+        let mut next = starts.clone();
+        let mut pairs = vec![(0, 0.0); self.pairs.len()];
         for output in 0..self.output() {
             for &(source, weight) in self.list(output) {
-                readers[source as usize].push((output as u32, weight));
+                let place = &mut next[source as usize];
+                pairs[*place as usize] = (output as u32, weight);
+                *place += 1;
             }
         }
-        let mut map = AxisMap { input: self.output(), starts: vec![0], pairs: Vec::new(), fill: 0.0 };
-        for list in readers {
-            map.pairs.extend(list);
-            map.starts.push(map.pairs.len() as u32);
-        }
-        map
+        AxisMap { input: self.output(), starts, pairs, fill: 0.0 }
     }
 
     /// Elements read along the axis.
