@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::error::{Error, Fault};
-use crate::graph::{Graph, Node, ValueId, fuse};
+use crate::graph::{Graph, Node, ValueId, fuse, simplify};
 use crate::op::Operator;
 use crate::tensor::Tensor;
 
@@ -61,7 +61,8 @@ impl Plan {
 
     /// The plan that runs as few passes as it can: convolutions with what follows them.
     pub fn fused(graph: &Graph, wanted: &[ValueId]) -> Plan {
-        let nodes = fuse(graph, needed(graph, &graph.nodes, wanted), wanted);
+        let nodes = simplify(graph, needed(graph, &graph.nodes, wanted), wanted);
+        let nodes = fuse(graph, nodes, wanted);
         Plan::between(graph, nodes, &inputs(graph), wanted, true)
     }
 

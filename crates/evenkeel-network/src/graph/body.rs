@@ -29,6 +29,11 @@ impl Body {
         Body { graph, declared, captures, plan: Arc::default() }
     }
 
+    /// The same body with every f32 made f64.
+    pub fn widened(&self) -> Body {
+        Body::new(crate::profile::widen(&self.graph), self.declared, self.captures.clone())
+    }
+
     /// Runs the body: outputs, and the tape if `wants` has any input.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ use evenkeel_kernels::tail::Activation;
 
 use super::{Graph, Node, ValueId};
 use crate::op::Operator;
+use crate::op::clip::Clip;
 use crate::op::conv::{Conv, FusedConv};
 use crate::op::two_slope::TwoSlope;
 use crate::plan::Plan;
@@ -178,19 +179,20 @@ impl Chain {
     }
 
     fn clip(&mut self, graph: &Graph, node: &Node, from: ValueId) -> bool {
-        let bound = |i: usize, default: f32| match node.inputs.get(i).copied().flatten() {
-            None => Some(default),
-            Some(id) => fixed(graph, id)?.values::<f32>().filter(|v| v.len() == 1).map(|v| v[0]),
-        };
-        let (Some(low), Some(high)) = (bound(1, f32::NEG_INFINITY), bound(2, f32::INFINITY)) else {
-            return false;
-        };
-        // Before opset 11 the bounds are attributes, and the operator is then a TwoSlope.
-        let by_inputs = node.inputs.len() > 1 && node.inputs[0] == Some(from) && low <= high;
-        if by_inputs {
-            self.activation = Activation::Clip(low, high);
+        let Some(clip) = as_op::<Clip>(node).filter(|_| node.inputs[0] == Some(from)) else { return false };
+        let bounds: Option<Vec<Option<&Tensor>>> = node.inputs[1..]
+            .iter()
+            .map(|id| id.map_or(Some(None), |id| fixed(graph, id).map(Some)))
+            .collect();
+        let Some(bounds) = bounds else { return false };
+        let bound = |i: usize| bounds.get(i).copied().flatten();
+        match clip.activation(bound(0), bound(1)) {
+            Ok(Activation::Clip(low, high)) if low <= high => {
+                self.activation = Activation::Clip(low, high);
+                true
+            }
+            _ => false,
         }
-        by_inputs
     }
 
     fn into_node(self, graph: &Graph, originals: Vec<Node>) -> Node {

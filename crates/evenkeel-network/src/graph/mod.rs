@@ -10,9 +10,11 @@ use crate::tensor::{DType, Room, Tensor};
 mod body;
 mod fuse;
 mod order;
+mod simplify;
 
 pub use body::Body;
 pub(crate) use fuse::fuse;
+pub(crate) use simplify::simplify;
 
 /// The index of a value in its graph.
 pub type ValueId = usize;

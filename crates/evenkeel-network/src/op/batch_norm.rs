@@ -39,6 +39,19 @@ impl Operator for BatchNormalization {
         Layouts::Any
     }
 
+    fn channel_affine(&self, constants: &[Option<&[f32]>]) -> Option<(Vec<f32>, Vec<f32>)> {
+        let &[_, Some(scale), Some(bias), Some(mean), Some(variance)] = constants else { return None };
+        let channels = scale.len();
+        if [bias, mean, variance].iter().any(|values| values.len() != channels) {
+            return None;
+        }
+        let scales: Vec<f32> = (0..channels)
+            .map(|c| (f64::from(scale[c]) / (f64::from(variance[c]) + self.epsilon).sqrt()) as f32)
+            .collect();
+        let shifts = (0..channels).map(|c| bias[c] - mean[c] * scales[c]).collect();
+        Some((scales, shifts))
+    }
+
     fn apply(&self, mut call: Call<'_>) -> Result<Answer, Fault> {
         let x = call.take(0)?;
         for_float!(x, 0, T => self.forward::<T>(x, &call))

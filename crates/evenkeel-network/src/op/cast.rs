@@ -163,6 +163,13 @@ impl Operator for Cast {
         input == 0
     }
 
+    fn widened(&self) -> Option<Box<dyn Operator>> {
+        match self.0 {
+            Some(Target::F32) => Some(Box::new(Cast(Some(Target::F64)))),
+            _ => None,
+        }
+    }
+
     fn apply(&self, mut call: Call<'_>) -> Result<Answer, Fault> {
         let target = match self.0 {
             Some(target) => target,

@@ -101,9 +101,11 @@ impl Operator for Clip {
 
 /// `alpha x + beta` kept between zero and one.
 #[derive(Clone, Copy, Debug)]
-struct HardSigmoid {
-    alpha: f32,
-    beta: f32,
+pub struct HardSigmoid {
+    /// The slope of the line.
+    pub alpha: f32,
+    /// Its value at zero.
+    pub beta: f32,
 }
 
 fn hard_sigmoid(definition: &Definition<'_>) -> Result<Box<dyn Operator>, Fault> {

@@ -64,6 +64,10 @@ fn branch(definition: &Definition<'_>) -> Result<Box<dyn Operator>, Fault> {
 }
 
 impl Operator for If {
+    fn widened(&self) -> Option<Box<dyn Operator>> {
+        Some(Box::new(If { then_body: self.then_body.widened(), else_body: self.else_body.widened() }))
+    }
+
     fn passes_gradient(&self, input: usize) -> bool {
         input > 0
     }

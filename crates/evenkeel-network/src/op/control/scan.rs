@@ -97,6 +97,11 @@ impl Scan {
 }
 
 impl Operator for Scan {
+    fn widened(&self) -> Option<Box<dyn Operator>> {
+        let (scanned, collected) = (self.scanned.clone(), self.collected.clone());
+        Some(Box::new(Scan { body: self.body.widened(), states: self.states, scanned, collected }))
+    }
+
     fn apply(&self, mut call: Call<'_>) -> Result<Answer, Fault> {
         let captured = self.body.captures.len();
         let start = captures_start(&call, captured)?;
