@@ -13,7 +13,7 @@ use super::subject::{Subject, borrowed};
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     subject: Subject,
-    /// An .npz with the input (by its name, or `input`) and outputs by their names; an output may be stored subsampled, at
+    /// An .npz with the input (by its name, or `input`) and outputs by their names (or `output0`, `out0_NAME`); an output may be stored subsampled, at
     /// every k-th row and column
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
@@ -97,9 +97,8 @@ fn values(
     let answers = network.run(&borrowed(inputs), &names)?;
     let (mut all, mut compared) = (true, 0);
     for (i, (name, answer)) in names.iter().zip(&answers).enumerate() {
-        let key = format!("output{i}");
-        let found =
-            stored.iter().find(|(k, _)| k == name || *k == key || (names.len() == 1 && k == "output"));
+        let keys = [name.to_string(), format!("output{i}"), format!("out{i}_{name}")];
+        let found = stored.iter().find(|(k, _)| keys.contains(k) || (names.len() == 1 && k == "output"));
         let Some((_, expected)) = found else { continue };
         let Some(got) = subsample(answer, expected.shape()) else {
             bail!("output {name:?} has shape {:?}, the stored one {:?}", answer.shape(), expected.shape());
