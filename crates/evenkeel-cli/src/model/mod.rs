@@ -18,7 +18,7 @@ pub(crate) struct ModelArgs {
 
 #[derive(Debug, Subcommand)]
 enum ModelCommand {
-    Init(init::InitArgs),
+    Init(Box<init::InitArgs>),
     Inspect(inspect::InspectArgs),
     Check(check::CheckArgs),
     Bench(bench::BenchArgs),
@@ -26,7 +26,7 @@ enum ModelCommand {
 
 pub(crate) fn run(args: ModelArgs) -> anyhow::Result<()> {
     match args.command {
-        ModelCommand::Init(args) => init::run(args),
+        ModelCommand::Init(args) => init::run(*args),
         ModelCommand::Inspect(args) => inspect::run(args),
         ModelCommand::Check(args) => check::run(args),
         ModelCommand::Bench(args) => bench::run(args),
