@@ -15,8 +15,8 @@ use crate::layout::{self, LANES};
 use crate::parallel;
 use crate::tail::Tail;
 
-/// Bytes of spread input of one block.
-const BLOCK_BYTES: usize = 160 << 10;
+/// Bytes of spread input of one block and one vector of channels.
+const BLOCK_BYTES: usize = 64 << 10;
 /// Output columns of one block, and the most rows.
 const BLOCK: [usize; 2] = [8, 32];
 
@@ -81,7 +81,7 @@ impl Job<'_> {
             return;
         }
         let width = self.extent(1, BLOCK[1].min(columns));
-        let affordable = BLOCK_BYTES / (4 * width * self.spread.steps * self.spread.stride);
+        let affordable = BLOCK_BYTES / (4 * LANES * width * self.spread.steps);
         let tall = (affordable.saturating_sub(self.halo[0]) / self.pass.in_step[0]).clamp(1, BLOCK[0]);
         let blocks = [rows.div_ceil(tall), columns.div_ceil(BLOCK[1])];
         parallel::each(batch * blocks[0] * blocks[1], |task| {
@@ -91,8 +91,10 @@ impl Job<'_> {
             SPREAD.with_borrow_mut(|spread| {
                 // SAFETY: `run` was given the proof; blocks have pixels of their own.
                 unsafe {
-                    self.spread(n, &rows, &columns, spread);
-                    self.block(n, rows, columns, spread);
+                    for channel in (0..self.out_c).step_by(LANES) {
+                        self.spread(n, &rows, &columns, channel, spread);
+                        self.block(n, &rows, &columns, channel, spread);
+                    }
                 }
             });
         });
@@ -103,13 +105,22 @@ impl Job<'_> {
         (count - 1) * self.pass.in_step[axis] + self.halo[axis]
     }
 
-    /// Spreads what a block reads: `[row][column][step][stride]`, zeros outside the map.
+    /// Spreads what a block reads for eight channels from `channel` on: `[row][column][step][8]`, zeros outside the map.
     ///
     /// # Safety
     /// The machine has AVX2.
     #[target_feature(enable = "avx2")]
-    unsafe fn spread(&self, n: usize, rows: &Range<usize>, columns: &Range<usize>, spread: &mut Vec<f32>) {
-        let pixel = self.spread.steps * self.spread.stride;
+    unsafe fn spread(
+        &self,
+        n: usize,
+        rows: &Range<usize>,
+        columns: &Range<usize>,
+        channel: usize,
+        spread: &mut Vec<f32>,
+    ) {
+        let steps = self.spread.steps;
+        let picks = &self.spread.picks[channel / LANES * steps..(channel / LANES + 1) * steps];
+        let pixel = steps * LANES;
         let [height, width] = [self.extent(0, rows.len()), self.extent(1, columns.len())];
         spread.resize((height * width * pixel).max(spread.len()), 0.0);
         let first = [
@@ -125,7 +136,7 @@ impl Job<'_> {
             }
             let start = ((n * h + y as usize) * w + x as usize) * self.in_stride;
             let source = &self.from[start..start + self.in_stride];
-            for (to, pick) in target.chunks_exact_mut(LANES).zip(&self.spread.picks) {
+            for (to, pick) in target.chunks_exact_mut(LANES).zip(picks) {
                 // SAFETY: picks start at least eight values before the pixel's end.
                 unsafe { self::pick(pick, source, to) };
             }
@@ -135,38 +146,41 @@ impl Job<'_> {
     /// # Safety
     /// The machine has AVX2 and FMA; `spread` holds the block; no other thread writes its pixels.
     #[target_feature(enable = "avx2,fma")]
-    unsafe fn block(&self, n: usize, rows: Range<usize>, columns: Range<usize>, spread: &[f32]) {
+    unsafe fn block(
+        &self,
+        n: usize,
+        rows: &Range<usize>,
+        columns: &Range<usize>,
+        channel: usize,
+        spread: &[f32],
+    ) {
         let width = self.extent(1, columns.len());
-        let pixel = self.spread.steps * self.spread.stride;
-        for channel in (0..self.out_c).step_by(LANES) {
-            let lanes = LANES.min(self.out_c - channel);
-            // SAFETY: these channels are the output's.
-            let bias: [f32; LANES] = unsafe { self.finish.bias(channel, lanes) };
-            for row in rows.clone() {
-                let y = self.pass.first[0] + row * self.pass.step[0];
-                let line = (row - rows.start) * self.pass.in_step[0] * width;
-                let mut column = columns.start;
-                while column < columns.end {
-                    let x = self.pass.first[1] + column * self.pass.step[1];
-                    let at = (line + (column - columns.start) * self.pass.in_step[1]) * pixel + channel;
-                    let tile = Tile {
-                        from: &spread[at..],
-                        channel,
-                        to: ((n * self.out_size[0] + y) * self.out_size[1] + x) * self.spread.stride
-                            + channel,
-                        bias: &bias,
-                        row: width * pixel,
-                    };
-                    // SAFETY: the tile's pixels are the block's.
-                    column += unsafe {
-                        match columns.end - column {
-                            8.. => self.tile::<8>(tile),
-                            4.. => self.tile::<4>(tile),
-                            2.. => self.tile::<2>(tile),
-                            _ => self.tile::<1>(tile),
-                        }
-                    };
-                }
+        let pixel = self.spread.steps * LANES;
+        // SAFETY: these channels are the output's.
+        let bias: [f32; LANES] = unsafe { self.finish.bias(channel, LANES.min(self.out_c - channel)) };
+        for row in rows.clone() {
+            let y = self.pass.first[0] + row * self.pass.step[0];
+            let line = (row - rows.start) * self.pass.in_step[0] * width;
+            let mut column = columns.start;
+            while column < columns.end {
+                let x = self.pass.first[1] + column * self.pass.step[1];
+                let at = (line + (column - columns.start) * self.pass.in_step[1]) * pixel;
+                let tile = Tile {
+                    from: &spread[at..],
+                    channel,
+                    to: ((n * self.out_size[0] + y) * self.out_size[1] + x) * self.spread.stride + channel,
+                    bias: &bias,
+                    row: width * pixel,
+                };
+                // SAFETY: the tile's pixels are the block's.
+                column += unsafe {
+                    match columns.end - column {
+                        8.. => self.tile::<8>(tile),
+                        4.. => self.tile::<4>(tile),
+                        2.. => self.tile::<2>(tile),
+                        _ => self.tile::<1>(tile),
+                    }
+                };
             }
         }
     }
@@ -178,21 +192,22 @@ impl Job<'_> {
     #[inline]
     #[target_feature(enable = "avx2,fma")]
     unsafe fn tile<const P: usize>(&self, tile: Tile<'_>) -> usize {
-        let Spread { steps, stride, .. } = *self.spread;
-        let apart = self.pass.in_step[1] * steps * stride;
+        let Spread { steps, stride, taps, .. } = *self.spread;
+        let apart = self.pass.in_step[1] * steps * LANES;
         let mut acc = [[_mm256_setzero_ps()]; P];
         // SAFETY: a tap's shift is at least `low` and within the halo, so its pixels are in the block; the weights have `steps`
-        // rows of `stride` for each tap.
+        // vectors for each tap.
         unsafe {
+            let weights = self.spread.weights.as_ptr().add(tile.channel / LANES * taps * steps);
             for tap in &self.pass.taps {
                 let [y, x] =
                     [tap.shift[0] - self.low[0], tap.shift[1] - self.low[1]].map(|shift| shift as usize);
-                let from = tile.from.as_ptr().add(y * tile.row + x * steps * stride);
-                let weights = self.spread.weights.as_ptr().add(tap.index * steps * stride + tile.channel);
+                let from = tile.from.as_ptr().add(y * tile.row + x * steps * LANES);
+                let weights = weights.add(tap.index * steps);
                 for step in 0..steps {
-                    let weight = _mm256_loadu_ps(weights.add(step * stride));
+                    let weight = _mm256_loadu_ps(weights.add(step).cast());
                     for p in 0..P {
-                        let value = _mm256_loadu_ps(from.add(p * apart + step * stride));
+                        let value = _mm256_loadu_ps(from.add(p * apart + step * LANES));
                         acc[p][0] = _mm256_fmadd_ps(value, weight, acc[p][0]);
                     }
                 }

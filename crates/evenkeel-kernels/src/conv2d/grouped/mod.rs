@@ -14,30 +14,32 @@ pub(crate) use avx2::run;
 use super::{Direction, Geometry};
 use crate::layout::{self, LANES};
 
-/// The most values one pixel may be spread to: beyond it a block of pixels no longer stays in cache.
-const WIDEST: usize = 1 << 12;
+/// The most steps a group may sum over: beyond it a block of spread pixels no longer stays in cache.
+const WIDEST: usize = 64;
 
 /// Whether a convolution is worth doing this way: more taps than one, so that a spread pixel is met again, and groups narrower
 /// than a vector.
 pub(crate) fn preferred(g: &Geometry, direction: Direction) -> bool {
-    let (lanes, steps, made) = match direction {
-        Direction::Forward => (g.out_c / g.groups, g.in_c / g.groups, g.out_c),
-        Direction::Pullback => (g.in_c / g.groups, g.out_c / g.groups, g.in_c),
+    let (lanes, steps) = match direction {
+        Direction::Forward => (g.out_c / g.groups, g.in_c / g.groups),
+        Direction::Pullback => (g.in_c / g.groups, g.out_c / g.groups),
     };
     let taps = g.kernel[0] * g.kernel[1];
-    g.groups > 1 && taps > 1 && lanes < LANES && steps * layout::stride(made) <= WIDEST
+    g.groups > 1 && taps > 1 && lanes < LANES && steps <= WIDEST
 }
 
-/// Weights as `[tap][step][lane]` for all channels made, and the channels the lanes meet at each step.
+/// The weights, a vector of channels after the other, and the channels their lanes meet at each step.
 #[derive(Debug)]
 pub(crate) struct Spread {
     /// Channels read by one group.
     pub(crate) steps: usize,
     /// Channels made, with padding.
     pub(crate) stride: usize,
-    /// `[tap][step][stride]`, zero in padding lanes.
-    pub(crate) weights: Vec<f32>,
-    /// How each vector of a spread pixel is made, `[step][stride / 8]`.
+    /// Taps of the kernel.
+    pub(crate) taps: usize,
+    /// `[stride / 8][tap][step]`, zero in padding lanes.
+    pub(crate) weights: Vec<[f32; LANES]>,
+    /// How each vector of a spread pixel is made, `[stride / 8][step]`.
     pub(crate) picks: Vec<Pick>,
 }
 
@@ -85,21 +87,21 @@ impl Spread {
         weight: impl Fn(usize, usize, usize) -> f32,
     ) -> Spread {
         let (made, stride) = (groups * lanes, layout::stride(groups * lanes));
-        let mut weights = vec![0.0; taps * steps * stride];
+        let mut weights = vec![[0.0; LANES]; stride / LANES * taps * steps];
         for channel in 0..made {
             for step in 0..steps {
                 for tap in 0..taps {
-                    weights[(tap * steps + step) * stride + channel] = weight(channel, step, tap);
+                    let place = (channel / LANES * taps + tap) * steps + step;
+                    weights[place][channel % LANES] = weight(channel, step, tap);
                 }
             }
         }
-        let vectors = stride / LANES;
         let pick = |i: usize| {
-            let (step, first) = (i / vectors, i % vectors * LANES);
+            let (step, first) = (i % steps, i / steps * LANES);
             let meets = |channel: usize| channel / lanes * steps + step;
             let channels: Vec<usize> = (first..(first + LANES).min(made)).map(meets).collect();
             Pick::new(&channels, layout::stride(groups * steps))
         };
-        Spread { steps, stride, weights, picks: (0..steps * vectors).map(pick).collect() }
+        Spread { steps, stride, taps, weights, picks: (0..stride / LANES * steps).map(pick).collect() }
     }
 }
