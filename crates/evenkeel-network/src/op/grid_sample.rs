@@ -1,13 +1,17 @@
 //! GridSample: the data read at the places a grid names, between elements by interpolation.
 //!
 //! The value at a place is the sum over a few neighbours of the product of one weight an axis. The pullback to the data sends each
-//! neighbour its weight; the one to the grid takes the weights' derivatives. Places are computed again instead of kept.
+//! neighbour its weight; the one to the grid takes the weights' derivatives. Places are computed again instead of kept. Bilinear
+//! sampling of f32 images goes through the kernels, channels last if the map is; all else through plain loops.
 
+use evenkeel_kernels::grid as kernel;
+
+use super::conv::floats;
 use super::registry::{Entry, entry};
 use super::strided::{Real, for_real, row_strides};
-use super::{Answer, Call, Definition, Operator};
+use super::{Answer, Call, Definition, Layouts, Operator};
 use crate::error::Fault;
-use crate::tensor::{Element, Room, Store, Tensor};
+use crate::tensor::{DType, Element, Layout, Room, Store, Tensor};
 
 /// The entries of this file.
 pub const ENTRIES: &[Entry] = &[entry("GridSample", true, grid_sample)];
@@ -257,11 +261,84 @@ fn same_type<'a, T: Element>(_: &Store<T>, tensor: &'a Tensor) -> Result<&'a [T]
     })
 }
 
+impl GridSample {
+    /// Bilinear sampling of an image by the kernels.
+    fn images(&self, x: Tensor, grid: Tensor, shape: [usize; 4], call: &Call<'_>) -> Result<Answer, Fault> {
+        let padding = match self.outside {
+            Outside::Zeros => kernel::Padding::Zeros,
+            Outside::Border => kernel::Padding::Border,
+            Outside::Reflection => kernel::Padding::Reflection,
+        };
+        let (filter, align_corners) = (kernel::Filter::Bilinear, self.align_corners);
+        let sampling = kernel::Sampling { filter, padding, align_corners };
+        let geometry = kernel::Geometry {
+            batch: shape[0],
+            channels: shape[1],
+            input: [x.shape()[2], x.shape()[3]],
+            points: shape[2] * shape[3],
+            layout: match x.layout() {
+                Layout::Plain => kernel::Layout::Planar,
+                Layout::ChannelsLast => kernel::Layout::ChannelsLast,
+            },
+        };
+        let sample = |y: &mut [f32]| -> Result<(), Fault> {
+            kernel::forward(&geometry, sampling, floats(&x)?, floats(&grid)?, y);
+            Ok(())
+        };
+        let y = like(&x, shape, call.room, sample)?;
+        Ok(Answer::one(y).with(call.wants_any(), move |back| {
+            let Some(gy) = back.take(0) else { return Ok(()) };
+            let (input, points, g) = (floats(&x)?, floats(&grid)?, floats(&gy)?);
+            if back.wants(1) {
+                let at = kernel::At { input, grid: points };
+                let grad = back.room().tensor(grid.shape(), |out| {
+                    kernel::pullback_grid(&geometry, sampling, at, g, out);
+                })?;
+                back.give(1, grad)?;
+            }
+            if back.wants(0) {
+                let [n, c, h, w] = [shape[0], shape[1], geometry.input[0], geometry.input[1]];
+                let grad = like(&x, [n, c, h, w], back.room(), |out| {
+                    kernel::pullback_input(&geometry, sampling, points, g, out);
+                    Ok(())
+                })?;
+                back.give(0, grad)?;
+            }
+            Ok(())
+        }))
+    }
+}
+
+/// An f32 tensor of this shape in the layout of `x`.
+fn like(
+    x: &Tensor,
+    shape: [usize; 4],
+    room: &Room,
+    fill: impl FnOnce(&mut [f32]) -> Result<(), Fault>,
+) -> Result<Tensor, Fault> {
+    let mut outcome = Ok(());
+    let filled = match x.layout() {
+        Layout::Plain => room.tensor(&shape, |out| outcome = fill(out)),
+        Layout::ChannelsLast => room.feature_map(shape, |out| outcome = fill(out)),
+    };
+    outcome.and(filled)
+}
+
 impl Operator for GridSample {
+    fn layouts(&self) -> Layouts {
+        if self.weights == Weights::Linear { Layouts::ChannelsLast } else { Layouts::Plain }
+    }
+
     fn apply(&self, call: Call<'_>) -> Result<Answer, Fault> {
-        let (x, grid) = (call.input(0)?.clone(), call.input(1)?.clone());
+        let (x, grid) = (call.input(0)?.clone(), call.input(1)?.to_plain(call.room)?);
         let (sizes, shape) = self.shapes(x.shape(), grid.shape())?;
         let (pixels, points) = (sizes.iter().product(), shape[2..].iter().product());
+        let empty = x.is_empty() || call.room.len_of(&shape)? == 0;
+        let fast = self.weights == Weights::Linear && [x.dtype(), grid.dtype()] == [DType::F32; 2] && !empty;
+        if let (true, &[n, c, h, w]) = (fast, &*shape) {
+            return self.images(x, grid, [n, c, h, w], &call);
+        }
+        let x = x.to_plain(call.room)?;
         let extent = Extent { sizes, channels: shape[1], shape, pixels, points };
         let y = for_real!(x, values => self.forward(values, same_type(values, &grid)?, &extent, call.room))?;
         let op = *self;

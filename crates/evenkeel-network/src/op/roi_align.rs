@@ -1,16 +1,15 @@
 //! RoiAlign: each region of interest divided into bins, each bin the mean (or the largest weighed corner) of some bilinear samples.
 //!
-//! A channels-last map is read pixel by pixel, all channels at once, and gives a channels-last answer. The pullback finds the samples again
-//! and adds region after region, so the sum has one order.
+//! f32 maps go through the kernels, channels last if the map is; f64 through plain loops. The pullback finds the samples again and adds
+//! region after region, so the sum has one order.
 
-use evenkeel_kernels::layout::stride;
-use evenkeel_kernels::parallel;
+use evenkeel_kernels::{grid, roi};
 
 use super::registry::{Entry, entry};
 use super::strided::{Real, for_real};
 use super::{Answer, Call, Definition, Layouts, Operator};
 use crate::error::Fault;
-use crate::tensor::{Layout, Tensor};
+use crate::tensor::{Layout, Room, Tensor};
 
 /// The entries of this file.
 pub const ENTRIES: &[Entry] = &[entry("RoiAlign", true, roi_align)];
@@ -124,24 +123,17 @@ fn between(x: f64, size: usize) -> Option<(usize, usize, f64)> {
     Some((low, low + 1, x - low as f64))
 }
 
-/// How the elements of a map or a plain tensor follow each other.
+/// How the elements of a plain tensor follow each other.
 #[derive(Clone, Copy)]
 struct Steps {
     channels: usize,
     channel: usize,
-    pixel: usize,
     image: usize,
 }
 
 impl Steps {
-    fn of(layout: Layout, channels: usize, pixels: usize) -> Steps {
-        match layout {
-            Layout::Plain => Steps { channels, channel: pixels, pixel: 1, image: channels * pixels },
-            Layout::ChannelsLast => {
-                let pixel = stride(channels);
-                Steps { channels, channel: 1, pixel, image: pixel * pixels }
-            }
-        }
+    fn of(channels: usize, pixels: usize) -> Steps {
+        Steps { channels, channel: pixels, image: channels * pixels }
     }
 }
 
@@ -149,6 +141,9 @@ impl Steps {
 struct Walk {
     op: RoiAlign,
     regions: Vec<Region>,
+    /// As given: left, top, right, bottom.
+    corners: Vec<f64>,
+    batch: usize,
     size: [usize; 2],
     from: Steps,
     to: Steps,
@@ -161,13 +156,12 @@ impl Walk {
         let [rows, columns] = self.op.bins;
         for bin in 0..rows * columns {
             let mut first = true;
-            let at = bin * self.to.pixel;
+            let at = bin;
             (0..self.to.channels).for_each(|c| out[at + c * self.to.channel] = T::default());
             let count = region.each_sample([bin / columns, bin % columns], self.size, |corners| {
                 for c in 0..self.from.channels {
-                    let value = |(pixel, weight): (usize, f64)| {
-                        T::of(weight) * x[pixel * self.from.pixel + c * self.from.channel]
-                    };
+                    let value =
+                        |(pixel, weight): (usize, f64)| T::of(weight) * x[pixel + c * self.from.channel];
                     let out = &mut out[at + c * self.to.channel];
                     if self.op.max {
                         let larger = |a: T, b: T| if b > a { b } else { a };
@@ -196,8 +190,8 @@ impl Walk {
         let mut winners: Vec<Option<(T, usize, f64)>> = Vec::new();
         for bin in 0..rows * columns {
             let place = [bin / columns, bin % columns];
-            let g = |c: usize| gy[bin * self.to.pixel + c * self.to.channel];
-            let at = |pixel: usize, c: usize| start + pixel * self.from.pixel + c * self.from.channel;
+            let g = |c: usize| gy[bin + c * self.to.channel];
+            let at = |pixel: usize, c: usize| start + pixel + c * self.from.channel;
             if self.op.max {
                 winners.clear();
                 winners.resize(self.from.channels, None);
@@ -262,9 +256,9 @@ impl RoiAlign {
         if height * width == 0 && count > 0 {
             return Err(Fault::Shape { input: 0, expected: "pixels".into(), got: x.shape().to_vec() });
         }
-        let steps = |pixels| Steps::of(x.layout(), channels, pixels);
-        let (from, to) = (steps(height * width), steps(self.bins[0] * self.bins[1]));
-        let walk = Walk { op: *self, regions, size: [height, width], from, to };
+        let from = Steps::of(channels, height * width);
+        let to = Steps::of(channels, self.bins[0] * self.bins[1]);
+        let walk = Walk { op: *self, regions, corners, batch, size: [height, width], from, to };
         Ok((walk, [count, channels, self.bins[0], self.bins[1]]))
     }
 }
@@ -282,35 +276,79 @@ impl Operator for RoiAlign {
         let (walk, shape) = self.walk(&call)?;
         let x = call.input(0)?;
         call.room.len_of(&shape)?;
-        let stored = [walk.regions.len(), walk.to.image];
-        let y = for_real!(x, values => call.room.tensor(&stored, |y| {
-            if !y.is_empty() {
-                parallel::rows(y, walk.to.image, 1, |first, rows| {
-                    for (i, row) in rows.chunks_exact_mut(walk.to.image).enumerate() {
-                        walk.pool(&walk.regions[first + i], values, row);
-                    }
-                });
+        if x.values::<f32>().is_some() && !x.is_empty() {
+            return walk.kernels(x, shape, &call);
+        }
+        let x = x.to_plain(call.room)?;
+        let y = for_real!(x, values => call.room.tensor(&shape, |y| {
+            for (region, row) in walk.regions.iter().zip(y.chunks_exact_mut(walk.to.image.max(1))) {
+                walk.pool(region, values, row);
             }
         }))?;
-        let map = (x.layout() == Layout::ChannelsLast).then(|| shape[1]);
-        let (old, channels) = (x.storage().shape().to_vec(), shape[1]);
-        let y = match map {
-            Some(_) => y.reshaped(&[shape[0], shape[2], shape[3], stride(channels)])?.as_map_of(channels)?,
-            None => y.reshaped(&shape)?,
-        };
-        // The largest corner depends on the values; a mean does not.
-        let kept = (call.wants(0) && self.max).then(|| x.clone());
         Ok(Answer::one(y).with(call.wants(0), move |back| {
             let Some(gy) = back.take(0) else { return Ok(()) };
-            let grad = for_real!(gy, gy => back.room().tensor(&old, |gx| {
+            let grad = for_real!(gy, gy => back.room().tensor(x.shape(), |gx| {
                 gx.fill(Default::default());
-                let x = kept.as_ref().and_then(Tensor::values).unwrap_or(&[]);
-                for (i, region) in walk.regions.iter().enumerate().filter(|_| walk.to.image > 0) {
-                    walk.spread(region, x, &gy[i * walk.to.image..], gx);
+                let values = x.values().unwrap_or(&[]);
+                for (region, g) in walk.regions.iter().zip(gy.chunks_exact(walk.to.image.max(1))) {
+                    walk.spread(region, values, g, gx);
                 }
             }))?;
-            back.give(0, if map.is_some() { grad.as_map_of(channels)? } else { grad })
+            back.give(0, grad)
         }))
+    }
+}
+
+impl Walk {
+    /// The same for f32 maps, by the kernels.
+    fn kernels(self, x: &Tensor, shape: [usize; 4], call: &Call<'_>) -> Result<Answer, Fault> {
+        let layout = x.layout();
+        let maps = roi::Maps {
+            batch: self.batch,
+            channels: self.from.channels,
+            size: self.size,
+            layout: match layout {
+                Layout::Plain => grid::Layout::Planar,
+                Layout::ChannelsLast => grid::Layout::ChannelsLast,
+            },
+        };
+        let pooling = roi::Pooling {
+            cells: self.op.bins,
+            sampling_ratio: self.op.samples,
+            spatial_scale: self.op.scale as f32,
+            half_pixel: self.op.half_pixel,
+            mode: if self.op.max { roi::Mode::Max } else { roi::Mode::Average },
+        };
+        let given = self.regions.iter().zip(self.corners.chunks_exact(4));
+        let corner = |c: &[f64]| [c[0] as f32, c[1] as f32, c[2] as f32, c[3] as f32];
+        let regions: Vec<roi::Region> =
+            given.map(|(r, c)| roi::Region { image: r.image, corners: corner(c) }).collect();
+        let features = x.values::<f32>().unwrap_or(&[]);
+        let y = filled(layout, shape, call.room, |y| roi::forward(&maps, &pooling, &regions, features, y))?;
+        // The largest corner depends on the values; a mean does not.
+        let kept = (call.wants(0) && self.op.max).then(|| x.clone());
+        let old = [maps.batch, maps.channels, maps.size[0], maps.size[1]];
+        Ok(Answer::one(y).with(call.wants(0), move |back| {
+            let Some(gy) = back.take(0) else { return Ok(()) };
+            let features = kept.as_ref().and_then(Tensor::values).unwrap_or(&[]);
+            let at = roi::At { grad_out: gy.values().unwrap_or(&[]), features };
+            let grad =
+                filled(layout, old, back.room(), |gx| roi::pullback(&maps, &pooling, &regions, at, gx))?;
+            back.give(0, grad)
+        }))
+    }
+}
+
+/// An f32 tensor of this shape and layout.
+fn filled(
+    layout: Layout,
+    shape: [usize; 4],
+    room: &Room,
+    fill: impl FnOnce(&mut [f32]),
+) -> Result<Tensor, Fault> {
+    match layout {
+        Layout::Plain => room.tensor(&shape, fill),
+        Layout::ChannelsLast => room.feature_map(shape, fill),
     }
 }
 
