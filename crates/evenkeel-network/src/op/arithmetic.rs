@@ -4,7 +4,7 @@
 //! Div keeps the divisor, and the quotient only for the divisor's own gradient. The gradient of a repeated input is summed
 //! back to its shape. Integers wrap; an integer divided by zero is a fault.
 
-use super::broadcast::{binary, combine, convert};
+use super::broadcast::{binary, combine, combine_hot, convert};
 use super::fold::sum_to;
 use super::number::{Float, Number, for_number};
 use super::registry::{Entry, entry};
@@ -65,28 +65,28 @@ impl Operator for Arithmetic {
 impl Arithmetic {
     fn value<T: Number>(self, a: Tensor, b: Tensor, room: &Room) -> Result<Tensor, Fault> {
         match self {
-            Arithmetic::Add => combine(
+            Arithmetic::Add => combine_hot(
                 a,
                 b,
                 room,
                 #[inline(always)]
                 |a: T, b: T| a.plus(b),
             ),
-            Arithmetic::Sub => combine(
+            Arithmetic::Sub => combine_hot(
                 a,
                 b,
                 room,
                 #[inline(always)]
                 |a: T, b: T| a.minus(b),
             ),
-            Arithmetic::Mul => combine(
+            Arithmetic::Mul => combine_hot(
                 a,
                 b,
                 room,
                 #[inline(always)]
                 |a: T, b: T| a.times(b),
             ),
-            Arithmetic::Div => combine(
+            Arithmetic::Div => combine_hot(
                 a,
                 b,
                 room,
@@ -150,21 +150,21 @@ impl Arithmetic {
             (Arithmetic::Add | Arithmetic::Sub | Arithmetic::Mod | Arithmetic::Fmod, 0)
             | (Arithmetic::Add, _) => Ok(g),
             (Arithmetic::Sub, _) => super::broadcast::map(g, room, |g: T| -g),
-            (Arithmetic::Mul, 0) => combine(
+            (Arithmetic::Mul, 0) => combine_hot(
                 g,
                 kept(b)?,
                 room,
                 #[inline(always)]
                 |g: T, b: T| g * b,
             ),
-            (Arithmetic::Mul, _) => combine(
+            (Arithmetic::Mul, _) => combine_hot(
                 g,
                 kept(a)?,
                 room,
                 #[inline(always)]
                 |g: T, a: T| g * a,
             ),
-            (Arithmetic::Div, 0) => combine(
+            (Arithmetic::Div, 0) => combine_hot(
                 g,
                 kept(b)?,
                 room,
@@ -258,7 +258,7 @@ fn power<T: Float>(x: Tensor, y: &Tensor, wants: [bool; 2], room: &Room) -> Resu
     let kept = x.clone();
     let kept = (wants[0] || wants[1]).then_some(kept);
     let z = if square {
-        combine(
+        combine_hot(
             x,
             y.clone(),
             room,

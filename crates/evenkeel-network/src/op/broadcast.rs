@@ -4,6 +4,8 @@
 //! that all of them pass through alike are merged first, so that tensors of one shape, and scalars, become one flat loop. A
 //! channels-last operand of the output's shape makes the output channels last; the loop then skips padding lanes, except in
 //! the flat case, where computing them costs less than going round them.
+//!
+//! The loops call their formula through a pointer; the `_hot` ones, for what networks do to whole maps, are compiled for it.
 
 use evenkeel_kernels::formula::{self, wide};
 use evenkeel_kernels::layout::stride;
@@ -223,6 +225,19 @@ pub fn binary<T: Element, U: Element, R: Element>(
     room: &Room,
     f: impl Fn(T, U) -> R + Sync + Send,
 ) -> Result<Tensor, Fault> {
+    binary_by(a, b, room, dynamic(&f))
+}
+
+/// [`binary`], compiled for the formula where that is worth it.
+///
+/// # Errors
+/// As for [`binary`].
+pub fn binary_hot<T: Element, U: Element, R: Element>(
+    a: &Tensor,
+    b: &Tensor,
+    room: &Room,
+    f: impl Fn(T, U) -> R + Sync + Send,
+) -> Result<Tensor, Fault> {
     if const { is_hot::<R>() } { binary_by(a, b, room, f) } else { binary_by(a, b, room, dynamic(&f)) }
 }
 
@@ -289,6 +304,19 @@ fn map_row<T: Copy, R>(row: &mut [R], x: &[T], f: impl Fn(T) -> R) {
 /// # Errors
 /// As for [`binary`].
 pub fn combine<T: Element>(
+    a: Tensor,
+    b: Tensor,
+    room: &Room,
+    f: impl Fn(T, T) -> T + Sync + Send,
+) -> Result<Tensor, Fault> {
+    combine_by(a, b, room, dynamic(&f))
+}
+
+/// [`combine`], compiled for the formula where that is worth it.
+///
+/// # Errors
+/// As for [`binary`].
+pub fn combine_hot<T: Element>(
     a: Tensor,
     b: Tensor,
     room: &Room,

@@ -5,7 +5,7 @@
 
 use evenkeel_kernels::tail::Activation;
 
-use super::broadcast::{binary, combine, map, shape_of};
+use super::broadcast::{binary, binary_hot, combine, combine_hot, map, shape_of};
 use super::fold::sum_to;
 use super::number::{Float, Number, for_float, for_number};
 use super::registry::{Entry, entry};
@@ -168,7 +168,7 @@ impl Operator for PRelu {
 }
 
 fn parametric<T: Number>(x: Tensor, slope: Tensor, room: &Room) -> Result<Tensor, Fault> {
-    combine(
+    combine_hot(
         x,
         slope,
         room,
@@ -191,9 +191,13 @@ fn parametric_floats<T: Float>(
         let (Some(g), Some((x, slope))) = (back.take(0), &kept) else { return Ok(()) };
         let zero = T::of(0.0);
         if back.wants(0) {
-            let slopes =
-                binary(x, slope, back.room(), |x: T, slope: T| if x > zero { T::of(1.0) } else { slope })?;
-            let own = combine(
+            let slopes = binary_hot(
+                x,
+                slope,
+                back.room(),
+                |x: T, slope: T| if x > zero { T::of(1.0) } else { slope },
+            )?;
+            let own = combine_hot(
                 slopes,
                 g.clone(),
                 back.room(),

@@ -150,13 +150,31 @@ where
     S: Fn(A, T, usize) -> A + Sync + Send,
     E: Fn(A, usize) -> R + Sync + Send,
 {
-    // Only f32 is worth a loop compiled for each formula.
-    if const { matches!(T::DTYPE, DType::F32) } {
-        return fold_by(x, axes, room, fold);
-    }
     let step: &(dyn Fn(A, T, usize) -> A + Sync + Send) = &fold.step;
     let end: &(dyn Fn(A, usize) -> R + Sync + Send) = &fold.end;
     fold_by(x, axes, room, &Fold { start: fold.start, step, end })
+}
+
+/// [`fold`], compiled for the formula where that is worth it.
+///
+/// # Errors
+/// As for [`fold`].
+pub fn fold_hot<T: Element, R: Element, A, S, E>(
+    x: &Tensor,
+    axes: &[usize],
+    room: &Room,
+    given: &Fold<A, S, E>,
+) -> Result<Tensor, Fault>
+where
+    A: Copy + Send + Sync,
+    S: Fn(A, T, usize) -> A + Sync + Send,
+    E: Fn(A, usize) -> R + Sync + Send,
+{
+    if const { matches!(T::DTYPE, DType::F32) } {
+        fold_by(x, axes, room, given)
+    } else {
+        fold(x, axes, room, given)
+    }
 }
 
 fn fold_by<T: Element, R: Element, A, S, E>(
@@ -268,7 +286,7 @@ fn fold_runs<T: Element, R: Element, A, S, E>(
 /// As for [`fold`].
 pub fn sum<T: Number>(x: &Tensor, axes: &[usize], room: &Room) -> Result<Tensor, Fault> {
     let plus = |sum: T::Wide, x: T, _| sum.plus(x.wide());
-    fold(x, axes, room, &Fold { start: T::Wide::ZERO, step: plus, end: |sum, _| T::narrow(sum) })
+    fold_hot(x, axes, room, &Fold { start: T::Wide::ZERO, step: plus, end: |sum, _| T::narrow(sum) })
 }
 
 /// The gradient of a broadcast: `g` summed back to the shape it was repeated from.

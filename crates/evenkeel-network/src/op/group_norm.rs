@@ -5,9 +5,9 @@
 //! `z = (x - mean) inverse`, `dx = inverse (h - mean(h) - z mean(h z))`, which is a factor of `g`, a factor of `x` and a constant for
 //! each image and channel. An instance norm is a group norm with one channel a group. The tape is the input and two numbers a group.
 
-use super::broadcast::{binary, combine};
+use super::broadcast::{binary_hot, combine_hot};
 use super::channels::{Affine, affine};
-use super::fold::{Fold, fold};
+use super::fold::{Fold, fold_hot};
 use super::number::{Float, for_float};
 use super::registry::{Entry, entry};
 use super::{Answer, Call, Definition, Layouts, Operator, values_of};
@@ -84,7 +84,7 @@ fn channel_sums<T: Float>(
 ) -> Result<Vec<f64>, Fault> {
     let axes: Vec<usize> = (2..x.rank()).collect();
     let step = |sum: f64, x: T, i: usize| sum + f(x, i);
-    let sums = fold(x, &axes, room, &Fold { start: 0.0, step, end: |sum: f64, _| sum })?;
+    let sums = fold_hot(x, &axes, room, &Fold { start: 0.0, step, end: |sum: f64, _| sum })?;
     Ok(values_of::<f64>(&sums, 0)?.to_vec())
 }
 
@@ -102,7 +102,12 @@ impl GroupNorm {
                 return Err(Fault::Shape { input: 0, expected, got: shape.to_vec() });
             }
         };
-        Ok(Sizes { images, channels, each: each.max(1), pixels: rest.iter().product() })
+        Ok(Sizes {
+            images,
+            channels,
+            each: each.max(1),
+            pixels: rest.iter().fold(1, |all, &dim| all.saturating_mul(dim)),
+        })
     }
 
     /// One parameter a channel.
@@ -168,14 +173,14 @@ impl Moments {
         let mut map_shape = vec![sizes.images, channels];
         map_shape.resize(x.rank(), 1);
         let means = Tensor::new(&map_shape, self.mean.iter().map(|&mean| T::of(mean)).collect::<Vec<_>>());
-        let centred = binary(
+        let centred = binary_hot(
             x,
             &means,
             back.room(),
             #[inline(always)]
             |x: T, mean: T| x - mean,
         )?;
-        let weighted = combine(
+        let weighted = combine_hot(
             centred,
             g.clone(),
             back.room(),
@@ -210,7 +215,7 @@ impl Moments {
             Affine { scale: self.factor.iter().map(|&factor| T::of(factor)).collect(), shift: None };
         let rest = affine(x.clone(), &slopes, back.room())?;
         let g = affine(g, &factors, back.room())?;
-        let g = combine(
+        let g = combine_hot(
             g,
             rest,
             back.room(),

@@ -5,6 +5,7 @@
 //! The tape is the input and two numbers a row.
 
 use evenkeel_kernels::formula::wide;
+use evenkeel_kernels::norm;
 use evenkeel_kernels::parallel;
 
 use super::broadcast::{self, combine};
@@ -58,11 +59,14 @@ impl LayerNorm {
         let axis = axis_of(self.axis, x.rank())?;
         let shape = x.shape().to_vec();
         let len = if x.is_empty() { 1 } else { shape[axis..].iter().product() };
-        let moments = self.moments::<T>(values_of(&x, 0)?, len);
         let wanted = call.wants_any();
         let scale =
             call.optional(1).map(|scale| fitted::<T>(scale, &shape[axis..], call.room)).transpose()?;
         let bias = call.optional(2).cloned();
+        if let Some(answer) = self.single(&x, len, [scale.as_ref(), bias.as_ref()], call)? {
+            return Ok(answer);
+        }
+        let moments = self.moments::<T>(values_of(&x, 0)?, len);
         let kept = wanted.then(|| (x.clone(), scale.clone()));
         let parameter_shapes = [1, 2].map(|i| call.optional(i).map(|t| t.shape().to_vec()));
         let mut y = if x.is_shared() { x.copied(call.room)? } else { x };
@@ -109,6 +113,35 @@ impl LayerNorm {
         }))
     }
 
+    /// A layer norm in f32 whose scale and bias are whole rows and have no gradient, by the kernels; `None` for others.
+    fn single(
+        &self,
+        x: &Tensor,
+        length: usize,
+        [scale, bias]: [Option<&Tensor>; 2],
+        call: &Call<'_>,
+    ) -> Result<Option<Answer>, Fault> {
+        let fits = |t: Option<&Tensor>| t.is_none_or(|t| t.len() == length && t.values::<f32>().is_some());
+        let plain = self.centred && call.outputs == 1 && !call.wants(1) && !call.wants(2) && !x.is_empty();
+        let (Some(values), true) = (x.values::<f32>(), plain && scale.is_some() && fits(scale) && fits(bias))
+        else {
+            return Ok(None);
+        };
+        let (scale, bias) = (scale.cloned(), bias.cloned());
+        let epsilon = self.epsilon as f32;
+        let mut moments = vec![norm::Moments::default(); values.len() / length];
+        let rows = kernel_rows(length, epsilon, scale.as_ref(), bias.as_ref());
+        let y = call.room.tensor(x.shape(), |out| norm::forward(&rows, values, out, Some(&mut moments)))?;
+        let x = x.clone();
+        Ok(Some(Answer::one(y).with(call.wants(0), move |back| {
+            let Some(g) = back.take(0) else { return Ok(()) };
+            let (values, g): (&[f32], &[f32]) = (values_of(&x, 0)?, values_of(&g, 0)?);
+            let rows = kernel_rows(length, epsilon, scale.as_ref(), None);
+            let own = back.room().tensor(x.shape(), |out| norm::pullback(&rows, values, &moments, g, out))?;
+            back.give(0, own)
+        })))
+    }
+
     fn moments<T: Float>(&self, values: &[T], len: usize) -> Moments<T> {
         let mut pairs = vec![[T::of(0.0); 2]; values.len() / len.max(1)];
         let share = T::of(1.0 / len as f64);
@@ -134,6 +167,18 @@ impl LayerNorm {
         });
         Moments { len, centred: self.centred, pairs }
     }
+}
+
+/// As the kernels take it.
+fn kernel_rows<'a>(
+    length: usize,
+    epsilon: f32,
+    scale: Option<&'a Tensor>,
+    bias: Option<&'a Tensor>,
+) -> norm::Rows<'a> {
+    let scale = scale.and_then(|scale| scale.values::<f32>());
+    let bias = bias.and_then(|bias| bias.values::<f32>());
+    norm::Rows { length, epsilon, affine: scale.map(|scale| norm::Affine { scale, bias, run: 1 }) }
 }
 
 /// A scale that repeats only along leading dimensions of the row, spread to the whole row; others as they are.
@@ -238,8 +283,9 @@ impl<T: Float> Moments<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Attribute;
-    use super::super::proof::{Numbers, build, prove_gradient};
+    use super::super::proof::{Numbers, build, narrow, prove_gradient, room};
+    use super::super::{Attribute, Back, Call, Gradient};
+    use crate::tensor::Tensor;
 
     #[test]
     fn pullbacks_agree_with_differences() {
@@ -261,6 +307,34 @@ mod tests {
             prove_gradient(build("LayerNormalization", 17, &attributes, 3), &inputs, 1, 5e-5);
             prove_gradient(build("LayerNormalization", 17, &attributes, 2), &inputs[..2], 1, 5e-5);
             prove_gradient(build("RMSNormalization", 23, &attributes, 2), &inputs[..2], 1, 5e-5);
+        }
+    }
+
+    #[test]
+    fn kernels_answer_like_the_plain_rows() {
+        let mut numbers = Numbers::new(62);
+        let room = room();
+        let inputs: Vec<Tensor> =
+            [&[2, 3, 21][..], &[21], &[21]].map(|shape| numbers.tensor(shape, -2.0, 3.0)).to_vec();
+        let seed = numbers.tensor(&[2, 3, 21], -1.0, 1.0);
+        let answer = |single: bool, wants: &[bool]| {
+            let as_type = |x: &Tensor| if single { narrow(x) } else { x.clone() };
+            let given = inputs.iter().map(|x| Some(as_type(x))).collect();
+            let op = build("LayerNormalization", 17, &[], 3);
+            let answer = op.apply(Call { inputs: given, wants, outputs: 1, room: &room }).unwrap();
+            let mut gradients: Vec<Gradient> = (0..3).map(|_| Gradient::default()).collect();
+            let places = [Some(0), None, None];
+            let cotangents = vec![Some(as_type(&seed))];
+            let mut back = Back { cotangents, places: &places, gradients: &mut gradients, room: &room };
+            answer.pullback.unwrap()(&mut back).unwrap();
+            (answer.outputs[0].clone(), gradients[0].sum.clone().unwrap())
+        };
+        let (y, g) = answer(true, &[true, false, false]);
+        let (exact_y, exact_g) = answer(false, &[true, true, true]);
+        for (got, exact) in [(y, exact_y), (g, exact_g)] {
+            for (a, b) in got.values::<f32>().unwrap().iter().zip(exact.values::<f64>().unwrap()) {
+                assert!((f64::from(*a) - b).abs() < 1e-5, "{a} instead of {b}");
+            }
         }
     }
 }

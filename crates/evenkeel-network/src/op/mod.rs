@@ -35,6 +35,7 @@ pub mod einsum;
 pub mod expand;
 pub mod fold;
 pub mod gather;
+pub mod gemm;
 pub mod grid_sample;
 pub mod group_norm;
 pub mod identity;

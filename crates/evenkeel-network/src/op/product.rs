@@ -17,7 +17,7 @@ pub(super) struct Side<'a, T> {
 impl<'a, T: Float> Side<'a, T> {
     /// Matrices of so many rows and columns, one after the other.
     pub(super) fn new(values: &'a [T], rows: usize, columns: usize) -> Self {
-        Side { values, batch: rows * columns, row: columns, column: 1 }
+        Side { values, batch: rows.saturating_mul(columns), row: columns, column: 1 }
     }
 
     /// With rows and columns exchanged, if so.

@@ -4,7 +4,7 @@
 //! tied for an extreme shares its gradient evenly, as in PyTorch's `amax`. A norm of zero has gradient zero.
 
 use super::broadcast::{binary, combine, convert, expand, map};
-use super::fold::{Fold, axes_of, fold, folded_shape, sum};
+use super::fold::{Fold, axes_of, fold, fold_hot, folded_shape, sum};
 use super::number::{Float, Number, Wide, for_float, for_number};
 use super::registry::{Entry, entry};
 use super::{Answer, Call, Definition, Layouts, Operator, values_of};
@@ -117,9 +117,14 @@ impl Over {
             Kind::Sum => sum::<T>(x, axes, room),
             Kind::Mean => {
                 let end = |sum: T::Wide, _| T::narrow(sum.share(count));
-                fold(x, axes, room, &Fold { start: zero, step: |s: T::Wide, x: T, _| s.plus(x.wide()), end })
+                fold_hot(
+                    x,
+                    axes,
+                    room,
+                    &Fold { start: zero, step: |s: T::Wide, x: T, _| s.plus(x.wide()), end },
+                )
             }
-            Kind::Max => fold(
+            Kind::Max => fold_hot(
                 x,
                 axes,
                 room,

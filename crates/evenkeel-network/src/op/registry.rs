@@ -45,6 +45,7 @@ const TABLE: &[&[Entry]] = &[
     super::expand::ENTRIES,
     super::gather::ENTRIES,
     super::grid_sample::ENTRIES,
+    super::gemm::ENTRIES,
     super::group_norm::ENTRIES,
     super::identity::ENTRIES,
     super::layer_norm::ENTRIES,

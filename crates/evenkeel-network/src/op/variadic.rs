@@ -2,7 +2,7 @@
 //!
 //! Where several inputs tie for the extreme they share its gradient evenly, as PyTorch's `maximum` does for two.
 
-use super::broadcast::{binary, combine, map};
+use super::broadcast::{binary, combine, combine_hot, map};
 use super::fold::sum_to;
 use super::number::{Float, Number, for_float, for_number};
 use super::registry::{Entry, entry};
@@ -56,21 +56,21 @@ impl Variadic {
         let mut y = rest.next().ok_or(Fault::Missing(0))?;
         for x in rest {
             y = match self {
-                Variadic::Sum | Variadic::Mean => combine(
+                Variadic::Sum | Variadic::Mean => combine_hot(
                     y,
                     x,
                     room,
                     #[inline(always)]
                     |a: T, b: T| a.plus(b),
                 )?,
-                Variadic::Min => combine(
+                Variadic::Min => combine_hot(
                     y,
                     x,
                     room,
                     #[inline(always)]
                     |a: T, b: T| a.smaller(b),
                 )?,
-                Variadic::Max => combine(
+                Variadic::Max => combine_hot(
                     y,
                     x,
                     room,
