@@ -1,10 +1,10 @@
-//! Add, Sub, Mul, Div, Mod and Pow of two tensors, with broadcasting.
+//! Add, Sub, Mul, Div and Mod of two tensors, with broadcasting.
 //!
 //! Add and Sub keep nothing; Mul keeps the other factor of each input whose gradient is wanted (a constant factor is shared, not copied);
-//! Div keeps the divisor, and the quotient only for the divisor's own gradient. The gradient of a repeated input is summed
+//! Div keeps the divisor, and the dividend only for the divisor's own gradient. The gradient of a repeated input is summed
 //! back to its shape. Integers wrap; an integer divided by zero is a fault.
 
-use super::broadcast::{binary, combine, combine_hot, convert};
+use super::broadcast::{binary, combine, combine_hot};
 use super::fold::sum_to;
 use super::number::{Float, Number, for_number};
 use super::registry::{Entry, entry};
@@ -199,124 +199,10 @@ impl Arithmetic {
     }
 }
 
-/// `base` to the power of `exponent`: `dx = g y x^(y-1)`, and `dy = g x^y ln x`, zero where x is zero.
-#[derive(Clone, Copy, Debug)]
-pub struct Pow;
-
-/// The entry of [`Pow`].
-pub const POW: &[Entry] = &[entry("Pow", true, |_| Ok(Box::new(Pow)))];
-
-impl Operator for Pow {
-    fn layouts(&self) -> Layouts {
-        Layouts::Any
-    }
-
-    fn apply(&self, mut call: Call<'_>) -> Result<Answer, Fault> {
-        let wants = [call.wants(0), call.wants(1)];
-        let (x, y) = (call.take(0)?, call.take(1)?);
-        match x.dtype() {
-            DType::F32 => power::<f32>(x, &y, wants, call.room),
-            DType::F64 => power::<f64>(x, &y, wants, call.room),
-            _ => for_number!(x, 0, T => whole_power::<T>(&x, &y, call.room)),
-        }
-    }
-}
-
-/// A tensor of any numbers as `T`.
-fn cast<T: Number>(x: &Tensor, room: &Room) -> Result<Tensor, Fault> {
-    if x.dtype() == T::DTYPE {
-        return Ok(x.clone());
-    }
-    use super::number::Wide;
-    for_number!(x, 1, U => convert(x, room, |v: U| T::narrow(T::Wide::from_float(v.wide().to_float()))))
-}
-
-fn whole_power<T: Number>(x: &Tensor, y: &Tensor, room: &Room) -> Result<Answer, Fault> {
-    use super::number::Wide;
-    let y = cast::<f64>(y, room)?;
-    let power = |x: T, y: f64| {
-        if y < 0.0 || y.fract() != 0.0 || y > f64::from(u32::MAX) {
-            return T::narrow(T::Wide::from_float(x.wide().to_float().powf(y)));
-        }
-        let (mut base, mut left, mut product) = (x.wide(), y as u32, T::Wide::ONE);
-        while left > 0 {
-            if left & 1 == 1 {
-                product = product.times(base);
-            }
-            base = base.times(base);
-            left >>= 1;
-        }
-        T::narrow(product)
-    };
-    Ok(Answer::one(binary(x, &y, room, power)?))
-}
-
-fn power<T: Float>(x: Tensor, y: &Tensor, wants: [bool; 2], room: &Room) -> Result<Answer, Fault> {
-    let y = cast::<T>(y, room)?;
-    let square = y.len() == 1 && y.values::<T>().is_some_and(|values| values[0] == T::of(2.0));
-    let (x_shape, y_shape) = (x.shape().to_vec(), y.shape().to_vec());
-    let kept = x.clone();
-    let kept = (wants[0] || wants[1]).then_some(kept);
-    let z = if square {
-        combine_hot(
-            x,
-            y.clone(),
-            room,
-            #[inline(always)]
-            |x: T, _: T| x * x,
-        )?
-    } else {
-        combine(x, y.clone(), room, |x: T, y: T| x.powf(y))?
-    };
-    Ok(Answer::one(z).with(wants[0] || wants[1], move |back| {
-        let (Some(g), Some(x)) = (back.take(0), &kept) else { return Ok(()) };
-        let zero = T::of(0.0);
-        if back.wants(0) {
-            let slope =
-                binary(
-                    x,
-                    &y,
-                    back.room(),
-                    |x: T, y: T| {
-                        if y == zero { zero } else { y * x.powf(y - T::of(1.0)) }
-                    },
-                )?;
-            let own = combine(
-                g.clone(),
-                slope,
-                back.room(),
-                #[inline(always)]
-                |g: T, s: T| g * s,
-            )?;
-            back.give(0, sum_to::<T>(own, &x_shape, back.room())?)?;
-        }
-        if back.wants(1) {
-            let slope =
-                binary(
-                    x,
-                    &y,
-                    back.room(),
-                    |x: T, y: T| {
-                        if x == zero && y >= zero { zero } else { x.powf(y) * x.ln() }
-                    },
-                )?;
-            let own = combine(
-                g,
-                slope,
-                back.room(),
-                #[inline(always)]
-                |g: T, s: T| g * s,
-            )?;
-            back.give(1, sum_to::<T>(own, &y_shape, back.room())?)?;
-        }
-        Ok(())
-    }))
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::Attribute;
-    use super::super::proof::{Numbers, build, outputs, prove_gradient, prove_layouts, room};
+    use super::super::proof::{Numbers, build, prove_gradient, prove_layouts, room};
     use super::super::{Call, Operator};
     use crate::tensor::Tensor;
 
@@ -339,7 +225,7 @@ mod tests {
     #[test]
     fn pullbacks_agree_with_differences_and_layouts_with_each_other() {
         let mut numbers = Numbers::new(4);
-        for name in ["Add", "Sub", "Mul", "Div", "Pow"] {
+        for name in ["Add", "Sub", "Mul", "Div"] {
             for [a, b] in SHAPES {
                 let inputs = [Some(numbers.tensor(a, 0.5, 2.0)), Some(numbers.tensor(b, 0.5, 2.0))];
                 prove_gradient(build(name, 14, &[], 2), &inputs, 1, 2e-5);
@@ -368,15 +254,5 @@ mod tests {
         assert!(run("Add", t(&[1, 2, 3]), t(&[0, 1])).is_err());
         assert!(run("Add", t(&[1]), Tensor::scalar(1i64)).is_err());
         assert_eq!(run("Add", t(&[]), t(&[1])).unwrap().shape(), [0]);
-        let powers = run("Pow", t(&[2, -3, 5]), Tensor::new(&[3], vec![10.0f32, 3.0, 0.0])).unwrap();
-        assert_eq!(powers.values::<i32>().unwrap(), [1024, -27, 1]);
-    }
-
-    #[test]
-    fn a_square_of_a_negative_number_is_positive() {
-        let x = Tensor::new(&[2], vec![-3.0f32, 0.5]);
-        let op = build("Pow", 15, &[], 2).into();
-        let y = outputs(&op, &[Some(x), Some(Tensor::scalar(2i64))], 1).remove(0);
-        assert_eq!(y.values::<f32>().unwrap(), [9.0, 0.25]);
     }
 }

@@ -4,10 +4,11 @@
 
 use evenkeel_kernels::buffer::Flag;
 
-use super::broadcast::{Walk, binary, fit, fresh, layout_of, shape_of, strides};
+use super::broadcast::{binary, fit, fresh, layout_of, shape_of};
 use super::fold::sum_to;
 use super::number::{Float, for_float};
 use super::registry::{Entry, entry};
+use super::walk::{Walk, strides};
 use super::{Answer, Call, Layouts, Operator, values_of};
 use crate::error::Fault;
 use crate::for_type;

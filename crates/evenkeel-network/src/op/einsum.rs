@@ -7,11 +7,11 @@
 
 use evenkeel_kernels::gemm::Shape;
 
-use super::broadcast::{Walk, row_strides};
 use super::fold::sum;
 use super::number::{Float, for_float};
 use super::product::{Side, multiply};
 use super::registry::{Entry, entry};
+use super::walk::{Walk, row_strides};
 use super::{Answer, Call, Definition, Operator, values_of};
 use crate::error::Fault;
 use crate::tensor::{Layout, Room, Tensor};

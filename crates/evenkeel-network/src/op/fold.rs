@@ -7,8 +7,8 @@ use evenkeel_kernels::formula::wide;
 use evenkeel_kernels::layout::stride;
 use evenkeel_kernels::parallel;
 
-use super::broadcast::row_strides;
 use super::number::{Float, Number, Wide};
+use super::walk::row_strides;
 use crate::error::Fault;
 use crate::tensor::{DType, Element, Layout, Room, Tensor};
 

@@ -5,11 +5,12 @@
 
 use evenkeel_kernels::gemm::Shape;
 
-use super::broadcast::{self, row_strides};
+use super::broadcast;
 use super::fold::sum_to;
 use super::number::{Float, Number, for_float, for_number};
 use super::product::{Side, multiply};
 use super::registry::{Entry, entry};
+use super::walk::row_strides;
 use super::{Answer, Call, Operator, values_of};
 use crate::error::Fault;
 use crate::tensor::{Room, Tensor, checked_len};

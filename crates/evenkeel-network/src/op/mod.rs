@@ -49,6 +49,7 @@ pub mod number;
 pub mod pad;
 pub mod pointwise;
 pub mod pool;
+pub mod pow;
 mod product;
 #[cfg(test)]
 pub(crate) mod proof;
@@ -69,6 +70,7 @@ pub mod transpose;
 pub mod two_slope;
 pub mod unary;
 pub mod variadic;
+mod walk;
 pub mod window;
 
 pub use definition::{Attribute, Attributes, Definition};
