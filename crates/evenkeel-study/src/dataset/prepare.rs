@@ -3,10 +3,10 @@
 //! Images: bilinear with antialiasing (see `resample`). Label maps and object masks: nearest. Image and truth always go
 //! through the same rule, so a label stays on its pixel.
 
-use super::resample::resized;
+use super::resample::{Window, resized_window};
 use super::{Object, Offender, Sample, Truth};
 use crate::mask::Rle;
-use evenkeel::{Image, LabelMap};
+use evenkeel::LabelMap;
 use std::fmt;
 
 /// How samples are brought to size.
@@ -40,28 +40,19 @@ impl fmt::Display for Preparation {
     }
 }
 
-/// A rectangle cut out after resizing.
-#[derive(Clone, Copy)]
-struct Frame {
-    scaled: (usize, usize),
-    origin: (usize, usize),
-    size: (usize, usize),
-}
-
 impl Preparation {
     /// The sample at its prepared size.
     pub(crate) fn apply(&self, sample: Sample) -> Result<Sample, Offender> {
-        let Some(frame) = self.frame(sample.image.size()) else {
+        let Some(window) = self.window(sample.image.size()) else {
             return Ok(sample);
         };
         let slip = |e: String| Offender::new(&sample.id, e, "choose another size");
-        let image = crop(resized(&sample.image, frame.scaled.0, frame.scaled.1), frame)
-            .map_err(|e| slip(e.to_string()))?;
+        let image = resized_window(&sample.image, window);
         let truth = match &sample.truth {
-            Truth::Labels(map) => Truth::Labels(frame.labels(map).map_err(|e| slip(e.to_string()))?),
+            Truth::Labels(map) => Truth::Labels(window.labels(map).map_err(|e| slip(e.to_string()))?),
             Truth::Objects(objects) => {
                 let moved: crate::Result<Vec<Object>> =
-                    objects.iter().map(|object| frame.object(object)).collect();
+                    objects.iter().map(|object| window.object(object)).collect();
                 Truth::Objects(moved.map_err(|e| slip(e.to_string()))?)
             }
             other => other.clone(),
@@ -70,11 +61,11 @@ impl Preparation {
     }
 
     /// `None` if nothing changes.
-    fn frame(&self, (h, w): (usize, usize)) -> Option<Frame> {
-        let frame = match *self {
+    fn window(&self, (h, w): (usize, usize)) -> Option<Window> {
+        let window = match *self {
             Self::Native => return None,
             Self::Resize { height, width } => {
-                Frame { scaled: (height, width), origin: (0, 0), size: (height, width) }
+                Window { whole: (height, width), origin: (0, 0), size: (height, width) }
             }
             Self::ShortCrop { short, crop } => {
                 let long = |side: usize, shorter: usize| (short * side / shorter).max(1);
@@ -82,16 +73,16 @@ impl Preparation {
                 let crop = crop.min(scaled.0.min(scaled.1));
                 // Half to even, as Python rounds: the usual pipelines cut there.
                 let middle = |side: usize| ((side - crop) as f64 / 2.0).round_ties_even() as usize;
-                Frame { scaled, origin: (middle(scaled.0), middle(scaled.1)), size: (crop, crop) }
+                Window { whole: scaled, origin: (middle(scaled.0), middle(scaled.1)), size: (crop, crop) }
             }
         };
-        (frame.size != (h, w) || frame.scaled != (h, w)).then_some(frame)
+        (window.size != (h, w) || window.whole != (h, w)).then_some(window)
     }
 }
 
-impl Frame {
+impl Window {
     fn labels(&self, map: &LabelMap) -> evenkeel::Result<LabelMap> {
-        let scaled = map.resized(self.scaled.0, self.scaled.1);
+        let scaled = map.resized(self.whole.0, self.whole.1);
         LabelMap::new(self.size.0, self.size.1, self.cut(scaled.labels()))
     }
 
@@ -99,7 +90,7 @@ impl Frame {
         let (h, w) = (object.mask.height() as usize, object.mask.width() as usize);
         let labels: Vec<u16> = object.mask.decode().into_iter().map(u16::from).collect();
         let map = LabelMap::new(h, w, labels).map_err(|e| crate::Error::Mask(e.to_string()))?;
-        let scaled = map.resized(self.scaled.0, self.scaled.1);
+        let scaled = map.resized(self.whole.0, self.whole.1);
         let bytes: Vec<u8> = self.cut(scaled.labels()).into_iter().map(|l| l as u8).collect();
         let mask = Rle::encode(self.size.0 as u32, self.size.1 as u32, &bytes)?;
         Ok(Object { area: f64::from(mask.area()), mask, ..*object })
@@ -107,14 +98,6 @@ impl Frame {
 
     fn cut<T: Copy>(&self, plane: &[T]) -> Vec<T> {
         let ((top, left), (height, width)) = (self.origin, self.size);
-        (top..top + height).flat_map(|y| &plane[y * self.scaled.1 + left..][..width]).copied().collect()
+        (top..top + height).flat_map(|y| &plane[y * self.whole.1 + left..][..width]).copied().collect()
     }
-}
-
-fn crop(image: Image, frame: Frame) -> evenkeel::Result<Image> {
-    if frame.size == frame.scaled {
-        return Ok(image);
-    }
-    let pixels = (0..3).flat_map(|channel| frame.cut(image.plane(channel))).collect();
-    Image::new(frame.size.0, frame.size.1, pixels)
 }
