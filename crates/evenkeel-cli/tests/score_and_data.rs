@@ -1,0 +1,131 @@
+//! `evenkeel score` and `evenkeel data check` as a person uses them: output, exit codes, sentences.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn testdata(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/datasets").join(name)
+}
+
+fn evenkeel(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_evenkeel")).current_dir(folder).args(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A detection file that repeats the miniature's own annotations, so every object is found.
+fn perfect_results(folder: &Path) -> PathBuf {
+    let truth = std::fs::read_to_string(testdata("coco/annotations/instances_val2017.json")).unwrap();
+    let truth: serde_json::Value = serde_json::from_str(&truth).unwrap();
+    let mut results = truth["annotations"].clone();
+    for result in results.as_array_mut().unwrap() {
+        result["score"] = 0.9.into();
+    }
+    let path = folder.join("results.json");
+    std::fs::write(&path, results.to_string()).unwrap();
+    path
+}
+
+#[test]
+fn perfect_instances_score_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let truth = testdata("coco/annotations/instances_val2017.json");
+    let results = perfect_results(folder.path());
+    for regions in ["masks", "boxes"] {
+        let arguments =
+            ["score", "instances", truth.to_str().unwrap(), results.to_str().unwrap(), "--regions", regions];
+        let output = evenkeel(folder.path(), &arguments);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let report = text(&output.stdout);
+        assert!(report.starts_with("3 images, 4 annotations, 4 detections\n"), "{report}");
+        assert!(report.lines().nth(1).unwrap().ends_with(" 1.000000"), "{report}");
+        assert!(report.contains("AR_large"), "{report}");
+    }
+}
+
+#[test]
+fn results_cut_off_or_for_other_images_are_refused_with_two() {
+    let folder = tempfile::tempdir().unwrap();
+    let truth = testdata("coco/annotations/instances_val2017.json");
+    let results = perfect_results(folder.path());
+    let whole = std::fs::read_to_string(&results).unwrap();
+    let run = || {
+        let output =
+            evenkeel(folder.path(), &["score", "instances", truth.to_str().unwrap(), "results.json"]);
+        assert_eq!(output.status.code(), Some(2));
+        text(&output.stderr)
+    };
+    std::fs::write(&results, &whole[..whole.len() / 2]).unwrap();
+    let sentence = run();
+    assert!(sentence.contains("results.json: the JSON ends in the middle"), "{sentence}");
+    std::fs::write(&results, whole.replace("\"image_id\":10", "\"image_id\":99")).unwrap();
+    let sentence = run();
+    assert!(sentence.contains("3 offenders") && sentence.contains("image 99"), "{sentence}");
+}
+
+#[test]
+fn semantic_scores_pair_by_name_and_name_what_is_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let truth = testdata("camvid/testannot");
+    let arguments = |predicted: &'static str| {
+        ["score", "semantic", truth.to_str().unwrap(), predicted, "--classes", "11", "--ignore", "11"]
+            .map(str::to_string)
+    };
+    let run = |arguments: &[String]| {
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        evenkeel(folder.path(), &arguments)
+    };
+    let predicted = folder.path().join("predicted");
+    std::fs::create_dir(&predicted).unwrap();
+    std::fs::copy(truth.join("0001TP_000.png"), predicted.join("0001TP_000.png")).unwrap();
+    let output = run(&arguments("predicted"));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("write 0001TP_001.png there"), "{}", text(&output.stderr));
+    let output = run(&[&arguments("predicted")[..], &["--skip-bad".to_string()]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let report = text(&output.stdout);
+    assert!(
+        report.contains("mIoU            1.000000") && report.contains("left out as broken: 1"),
+        "{report}"
+    );
+}
+
+#[test]
+fn a_sound_data_set_is_counted_and_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = testdata("coco");
+    let output = evenkeel(folder.path(), &["data", "check", "coco", path.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let report = text(&output.stdout);
+    for line in ["3 selected, 3 sound, 0 offenders", "24x20 (3)", "4 of 4 present", "crowds         1"] {
+        assert!(report.contains(line), "{line} in {report}");
+    }
+    assert!(folder.path().join("contact-sheet.png").is_file());
+    let limited =
+        ["data", "check", "coco", path.to_str().unwrap(), "--limit", "1", "--subset-seed", "3", "--no-sheet"];
+    assert!(text(&evenkeel(folder.path(), &limited).stdout).contains("1 selected, 1 sound"));
+}
+
+#[test]
+fn a_broken_data_set_exits_with_two_and_lists_every_offender() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a.png", "b.jpg"] {
+        std::fs::write(folder.path().join(name), b"not a picture").unwrap();
+    }
+    std::fs::copy(testdata("folder/a.png"), folder.path().join("good.png")).unwrap();
+    let output = evenkeel(folder.path(), &["data", "check", "folder", ".", "--no-sheet"]);
+    assert_eq!(output.status.code(), Some(2));
+    let sentence = text(&output.stderr);
+    assert!(
+        sentence.contains("2 offenders") && sentence.contains("a.png") && sentence.contains("b.jpg"),
+        "{sentence}"
+    );
+    let output = evenkeel(folder.path(), &["data", "check", "folder", ".", "--no-sheet", "--skip-bad"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text(&output.stdout).contains("1 sound, 2 offenders"));
+    let output = evenkeel(folder.path(), &["data", "check", "coco", "nowhere"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("annotations/instances_val2017.json"));
+}
