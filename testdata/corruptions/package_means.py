@@ -3,28 +3,10 @@
     python package_means.py CLEAN.png [NAME...] > package_means.csv
 
 Columns: name, severity, mean absolute difference to the clean image, PSNR (both on values in [0, 1]).
-The package asks for interfaces that newer numpy, scipy, scikit-image and setuptools dropped; they are supplied here.
 """
-import importlib.util, os, sys, types
+import sys
 import numpy as np
-import scipy.ndimage
-import skimage.filters
-
-home = os.path.dirname(importlib.util.find_spec("imagecorruptions").origin)
-shim = types.ModuleType("pkg_resources")
-shim.resource_filename = lambda _, path: os.path.join(home, path)
-sys.modules["pkg_resources"] = shim
-shim = types.ModuleType("scipy.ndimage.interpolation")
-shim.map_coordinates = scipy.ndimage.map_coordinates
-sys.modules["scipy.ndimage.interpolation"] = shim
-if not hasattr(np, "float_"):
-    np.float_ = np.float64
-plain = skimage.filters.gaussian
-skimage.filters.gaussian = lambda image, sigma=1, multichannel=False, **rest: plain(
-    image, sigma=sigma, channel_axis=-1 if multichannel else None, **rest
-)
-
-import imagecorruptions
+from shim import imagecorruptions
 from PIL import Image
 
 clean = np.asarray(Image.open(sys.argv[1]))

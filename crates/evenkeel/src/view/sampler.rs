@@ -4,6 +4,7 @@
 //! cells are weighed. Half-pixel centres, no antialiasing. When the placement does not turn, rows and columns separate.
 
 use evenkeel_kernels::parallel;
+use rayon::prelude::*;
 
 /// What lies outside the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,8 +47,23 @@ pub struct Sampler {
 enum Way {
     /// Rows and columns on their own.
     Separable { rows: Vec<Tap>, columns: Vec<Tap> },
-    /// place = matrix · (row, column) + offset, in cells.
-    Affine { matrix: [[f64; 2]; 2], offset: [f64; 2], edge: Edge },
+    /// Four cells and their weights for every output cell.
+    Scattered(Vec<Corner>),
+}
+
+/// The four cells around a place and their weights.
+#[derive(Clone, Copy, Debug)]
+struct Corner {
+    at: [u32; 4],
+    weight: [f32; 4],
+}
+
+impl Corner {
+    fn new(down: Tap, across: Tap, width: usize) -> Self {
+        let pick = |k: usize| (down.at[k / 2] * width + across.at[k % 2]) as u32;
+        let weigh = |k: usize| down.weight[k / 2] * across.weight[k % 2];
+        Self { at: std::array::from_fn(pick), weight: std::array::from_fn(weigh) }
+    }
 }
 
 impl Sampler {
@@ -67,7 +83,12 @@ impl Sampler {
             };
             Way::Separable { rows: taps(0, to.0, from.0), columns: taps(1, to.1, from.1) }
         } else {
-            Way::Affine { matrix, offset, edge }
+            let corner = |i: usize| {
+                let (y, x) = ((i / to.1) as f64, (i % to.1) as f64);
+                let place = |axis: usize| matrix[axis][0] * y + matrix[axis][1] * x + offset[axis];
+                Corner::new(Tap::new(place(0), from.0, edge), Tap::new(place(1), from.1, edge), from.1)
+            };
+            Way::Scattered((0..to.0 * to.1).into_par_iter().map(corner).collect())
         };
         Self { from, to, way }
     }
@@ -84,51 +105,35 @@ impl Sampler {
     /// # Panics
     /// If the number of values does not fit.
     pub fn apply(&self, input: &[f32], channels: usize) -> Vec<f32> {
-        assert_eq!(input.len(), channels * self.from.0 * self.from.1, "values to sample");
+        let plane = self.from.0 * self.from.1;
+        assert_eq!(input.len(), channels * plane, "values to sample");
         let (height, width) = self.to;
         let mut out = vec![0.0; channels * height * width];
         parallel::rows(&mut out, width, 32, |first, rows| {
+            let mut blend = vec![0.0; self.from.1];
             for (i, row) in rows.chunks_mut(width).enumerate() {
                 let (channel, y) = ((first + i) / height, (first + i) % height);
-                self.sample_row(&input[channel * self.from.0 * self.from.1..], y, row);
+                self.sample_row(&input[channel * plane..][..plane], y, row, &mut blend);
             }
         });
         out
     }
 
-    fn sample_row(&self, plane: &[f32], y: usize, row: &mut [f32]) {
-        let width = self.from.1;
+    fn sample_row(&self, plane: &[f32], y: usize, row: &mut [f32], blend: &mut [f32]) {
         match &self.way {
             Way::Separable { rows, columns } => {
-                let Tap { at, weight } = rows[y];
+                let (Tap { at, weight }, width) = (rows[y], self.from.1);
                 let (upper, lower) = (&plane[at[0] * width..][..width], &plane[at[1] * width..][..width]);
+                let lines = upper.iter().zip(lower);
+                blend.iter_mut().zip(lines).for_each(|(b, (u, l))| *b = weight[0] * u + weight[1] * l);
                 for (out, column) in row.iter_mut().zip(columns) {
-                    let [a, b] = column.at;
-                    let [wa, wb] = column.weight;
-                    *out = weight[0] * (wa * upper[a] + wb * upper[b])
-                        + weight[1] * (wa * lower[a] + wb * lower[b]);
+                    *out = column.weight[0] * blend[column.at[0]] + column.weight[1] * blend[column.at[1]];
                 }
             }
-            Way::Affine { .. } => {
-                for (x, out) in row.iter_mut().enumerate() {
-                    let (down, across) = self.taps(y, x);
-                    let line = |r: usize| {
-                        let line = &plane[down.at[r] * width..];
-                        across.weight[0] * line[across.at[0]] + across.weight[1] * line[across.at[1]]
-                    };
-                    *out = down.weight[0] * line(0) + down.weight[1] * line(1);
+            Way::Scattered(corners) => {
+                for (out, corner) in row.iter_mut().zip(&corners[y * self.to.1..]) {
+                    *out = (0..4).map(|k| corner.weight[k] * plane[corner.at[k] as usize]).sum();
                 }
-            }
-        }
-    }
-
-    fn taps(&self, y: usize, x: usize) -> (Tap, Tap) {
-        match &self.way {
-            Way::Separable { rows, columns } => (rows[y], columns[x]),
-            Way::Affine { matrix, offset, edge } => {
-                let place =
-                    |axis: usize| matrix[axis][0] * y as f64 + matrix[axis][1] * x as f64 + offset[axis];
-                (Tap::new(place(0), self.from.0, *edge), Tap::new(place(1), self.from.1, *edge))
             }
         }
     }
@@ -145,20 +150,34 @@ impl Sampler {
         let mut out = vec![0.0; channels * plane];
         parallel::rows(&mut out, plane, 1, |first, planes| {
             for (i, plane) in planes.chunks_mut(plane).enumerate() {
-                let given = &cotangent[(first + i) * height * width..][..height * width];
-                for y in 0..height {
-                    for x in 0..width {
-                        let (down, across) = self.taps(y, x);
-                        let value = given[y * width + x];
-                        for r in 0..2 {
-                            let line = down.at[r] * self.from.1;
-                            plane[line + across.at[0]] += down.weight[r] * across.weight[0] * value;
-                            plane[line + across.at[1]] += down.weight[r] * across.weight[1] * value;
-                        }
-                    }
-                }
+                self.scatter(&cotangent[(first + i) * height * width..][..height * width], plane);
             }
         });
         out
+    }
+
+    fn scatter(&self, given: &[f32], plane: &mut [f32]) {
+        match &self.way {
+            Way::Separable { rows, columns } => {
+                let width = self.from.1;
+                let mut blend = vec![0.0; width];
+                for (line, Tap { at, weight }) in given.chunks(self.to.1).zip(rows) {
+                    blend.fill(0.0);
+                    for (value, column) in line.iter().zip(columns) {
+                        blend[column.at[0]] += column.weight[0] * value;
+                        blend[column.at[1]] += column.weight[1] * value;
+                    }
+                    for r in 0..2 {
+                        let into = &mut plane[at[r] * width..][..width];
+                        into.iter_mut().zip(&blend).for_each(|(p, b)| *p += weight[r] * b);
+                    }
+                }
+            }
+            Way::Scattered(corners) => {
+                for (value, corner) in given.iter().zip(corners) {
+                    (0..4).for_each(|k| plane[corner.at[k] as usize] += corner.weight[k] * value);
+                }
+            }
+        }
     }
 }

@@ -1,0 +1,133 @@
+//! The networks and images of the shared data folder, for trials and for a test that skips without them.
+
+use std::path::{Path, PathBuf};
+
+use evenkeel::image::{Image, LabelMap};
+use evenkeel::model::{Classes, Contract, InputRule, Model, Order, ResizeRule};
+
+/// $EVENKEEL_DATA, or the folder beside the workspace.
+pub fn data() -> Option<PathBuf> {
+    let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
+    let folder = std::env::var_os("EVENKEEL_DATA").map_or(beside, PathBuf::from);
+    folder.join("models").is_dir().then_some(folder)
+}
+
+/// A network of the folder: file, scores, features, mean and deviation.
+pub struct Net {
+    pub file: &'static str,
+    pub output: &'static str,
+    pub feature: &'static str,
+    pub mean: [f32; 3],
+    pub std: [f32; 3],
+}
+
+const CIFAR_MEAN: [f32; 3] = [0.4914, 0.4822, 0.4465];
+
+/// The CIFAR-10 classifiers, features at the last map before the head.
+pub const CIFAR: [Net; 4] = [
+    Net { file: "resnet_2b", output: "33", feature: "29", mean: CIFAR_MEAN, std: [0.2471, 0.2435, 0.2616] },
+    Net { file: "resnet_4b", output: "54", feature: "50", mean: CIFAR_MEAN, std: [0.2471, 0.2435, 0.2616] },
+    Net {
+        file: "sri_resnet_a",
+        output: "output",
+        feature: "94",
+        mean: CIFAR_MEAN,
+        std: [0.2023, 0.1994, 0.2010],
+    },
+    Net {
+        file: "resnet20_cifar10",
+        output: "logits",
+        feature: "/layer3/layer3.2/Relu_1_output_0",
+        mean: [0.485, 0.456, 0.406],
+        std: [0.229, 0.224, 0.225],
+    },
+];
+
+pub fn cifar_model(folder: &Path, net: &Net) -> Model {
+    let contract = Contract {
+        task: "classification".into(),
+        output: net.output.into(),
+        feature: net.feature.into(),
+        input: InputRule {
+            order: Order::Rgb,
+            scale: 1.0,
+            mean: net.mean,
+            std: net.std,
+            channels_last: false,
+            size: None,
+            resize: ResizeRule::Refuse,
+            multiple: 1,
+        },
+        classes: Classes::default(),
+    };
+    Model::with_contract(folder.join("models").join(format!("{}.onnx", net.file)), &contract).unwrap()
+}
+
+/// ESPNet on Cityscapes: 19 classes and background; features are the class scores before the last upsampling.
+pub fn espnet(folder: &Path) -> Model {
+    let std = [45.3192, 46.1529, 44.9148].map(|s: f32| 255.0 * s);
+    let contract = Contract {
+        task: "semantic".into(),
+        output: "logits".into(),
+        feature: "/conv/act/PRelu_output_0".into(),
+        input: InputRule {
+            order: Order::Bgr,
+            scale: 255.0,
+            mean: [72.3923, 82.9089, 73.1584],
+            std,
+            channels_last: false,
+            size: None,
+            resize: ResizeRule::Refuse,
+            multiple: 8,
+        },
+        classes: Classes::default(),
+    };
+    Model::with_contract(folder.join("models/espnet_p2_q8_city_dynamic.onnx"), &contract).unwrap()
+}
+
+pub fn cifar_images(folder: &Path, count: usize) -> Vec<(Image, usize)> {
+    let pixels = std::fs::read(folder.join("cifar10/images_u8_nhwc.bin")).unwrap();
+    let labels = std::fs::read(folder.join("cifar10/labels_u8.bin")).unwrap();
+    let image = |bytes: &[u8]| Image::from_rgb8(32, 32, bytes).unwrap();
+    pixels.chunks(3 * 32 * 32).map(image).zip(labels.iter().map(|l| usize::from(*l))).take(count).collect()
+}
+
+pub fn cityscapes(folder: &Path, count: usize) -> Vec<(Image, LabelMap)> {
+    let sorted = |sub: &str| {
+        let mut files: Vec<PathBuf> = std::fs::read_dir(folder.join("cityscapes").join(sub))
+            .unwrap()
+            .map(|e| e.unwrap().path())
+            .collect();
+        files.sort();
+        files
+    };
+    let (images, maps) = (sorted("leftImg8bit"), sorted("labelTrainIds"));
+    assert_eq!(images.len(), maps.len());
+    let pair = |(i, m): (&PathBuf, &PathBuf)| (Image::load(i).unwrap(), LabelMap::load(m).unwrap());
+    images.iter().zip(&maps).take(count).map(pair).collect()
+}
+
+/// One confusion matrix over a data set, and its mean IoU; answers beyond the truth's classes count as wrong.
+#[derive(Default)]
+pub struct Confusion(std::collections::BTreeMap<(u16, u16), u64>);
+
+impl Confusion {
+    pub fn add(&mut self, said: &LabelMap, is: &LabelMap) {
+        for (said, is) in said.labels().iter().zip(is.labels()).filter(|(_, is)| **is != 255) {
+            *self.0.entry((*is, *said)).or_default() += 1;
+        }
+    }
+
+    pub fn mean_iou(&self) -> f64 {
+        let sum = |f: &dyn Fn(u16, u16) -> bool| {
+            self.0.iter().filter(|((i, s), _)| f(*i, *s)).map(|(_, n)| n).sum::<u64>()
+        };
+        let ious: Vec<f64> = (0..19)
+            .filter_map(|c| {
+                let union = sum(&|i, s| i == c || s == c);
+                (union > 0).then(|| sum(&|i, s| i == c && s == c) as f64 / union as f64)
+            })
+            .collect();
+        ious.iter().sum::<f64>() / ious.len().max(1) as f64
+    }
+}
