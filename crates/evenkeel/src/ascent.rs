@@ -1,7 +1,7 @@
 //! The one loop: look, remember the best, step, project. Every gradient attack and every defence is this loop with another
 //! landscape, step and budget.
 //!
-//! A [`Landscape`] says how high an image stands and which way is up; a [`Step`](crate::step::Step) proposes the next image; a
+//! A [`Landscape`] says how high an image stands and which way is up; a [`Step`] proposes the next image; a
 //! [`Budget`] brings it back. Images, values and records depend on the seed only.
 
 use serde::Serialize;

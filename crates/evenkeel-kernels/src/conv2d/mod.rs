@@ -71,7 +71,7 @@ fn extent(input: usize, pads: usize, kernel: usize, stride: usize, dilation: usi
     if input + pads < reach { 0 } else { (input + pads - reach) / stride + 1 }
 }
 
-/// `out = tail(w * x)` with the algorithm [`choose`] names.
+/// `out = tail(w * x)` with the algorithm [`choose()`] names.
 ///
 /// # Panics
 /// If a slice does not have the size the geometry gives it, or the weights are of another convolution.
@@ -79,7 +79,7 @@ pub fn forward(geometry: &Geometry, weights: &Weights, x: &[f32], out: &mut [f32
     forward_with(choose(geometry, Direction::Forward), geometry, weights, x, out, tail);
 }
 
-/// `gx = tail(w' * gy)`, the transpose of [`forward`], with the algorithm [`choose`] names.
+/// `gx = tail(w' * gy)`, the transpose of [`forward`], with the algorithm [`choose()`] names.
 ///
 /// # Panics
 /// As [`forward`].

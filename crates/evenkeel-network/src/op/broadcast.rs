@@ -1,6 +1,6 @@
 //! Broadcasting: several tensors read in step, each repeated along the dimensions where it has size one.
 //!
-//! A channels-last operand of the output's shape makes the output channels last. The loops are those of a [`Walk`], except that
+//! A channels-last operand of the output's shape makes the output channels last. The loops are those of a `Walk`, except that
 //! tensors stored alike go through one flat loop, padding lanes included: computing them costs less than going round them.
 //!
 //! The loops call their formula through a pointer; the `_hot` ones, for what networks do to whole maps, are compiled for it.

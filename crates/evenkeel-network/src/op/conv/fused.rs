@@ -15,7 +15,7 @@ use crate::plan::Plan;
 use crate::run;
 use crate::tensor::Tensor;
 
-/// See the [module](self).
+/// A convolution and what was fused into it.
 #[derive(Debug)]
 pub struct FusedConv {
     pub(crate) conv: Arc<dyn Operator>,
