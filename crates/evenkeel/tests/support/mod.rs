@@ -1,5 +1,5 @@
 //! The networks and images of the shared data folder, for trials and for a test that skips without them.
-#![allow(dead_code)] // each test program uses a part of it
+#![allow(dead_code, unreachable_pub)] // each test program and example uses a part of it
 
 use std::path::{Path, PathBuf};
 
