@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use evenkeel::attack::{Attack, AttackSettings, Outcome, Situation, permuted};
 use evenkeel::budget::{Budget, Norm, parse_radius};
 use evenkeel::image::Image;
@@ -146,7 +146,8 @@ pub(crate) fn run(args: AttackArgs) -> Result<()> {
             defence: defence.as_ref(),
             objective: Some(objective),
         };
-        let (name, outcome) = worst(&attacks, &situation, &settings)?;
+        let (name, outcome) =
+            worst(&attacks, &situation, &settings).with_context(|| path.display().to_string())?;
         let rounded = outcome.image.rounded_to_8_bits();
         let saved = args.out.as_ref().map(|folder| save(folder, path, &rounded)).transpose()?;
         let after = situation.deployed(&rounded, settings.seed)?;
