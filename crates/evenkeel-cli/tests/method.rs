@@ -1,0 +1,239 @@
+//! The binary as a person uses it: predict, attack, detect, corrupt, inspect-views and model init, in a temporary folder.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use evenkeel::image::{Image, LabelMap};
+use serde_json::Value;
+
+fn testdata(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/cli").join(name)
+}
+
+fn evenkeel(folder: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_evenkeel")).args(args).current_dir(folder).output().unwrap()
+}
+
+fn works(folder: &Path, args: &[&str]) -> String {
+    let output = evenkeel(folder, args);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{args:?}: {said}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The sentence of a refusal: exit code 2, one line, nothing on standard output.
+fn refused(folder: &Path, args: &[&str]) -> String {
+    let output = evenkeel(folder, args);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
+    assert!(output.stdout.is_empty(), "{args:?}");
+    said
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|l| serde_json::from_str(l).unwrap_or_else(|e| panic!("{l}: {e}"))).collect()
+}
+
+fn picture(height: usize, width: usize) -> Image {
+    let wave = |i: usize| {
+        let (c, y, x) = (i / (height * width), i / width % height, i % width);
+        0.5 + 0.4 * (0.4 * x as f32 + 0.8 * c as f32).sin() * (0.3 * y as f32).cos()
+    };
+    Image::new(height, width, (0..3 * height * width).map(wave).collect()).unwrap()
+}
+
+/// A folder with both networks, their contracts, and some pictures.
+fn bench() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["segmenter", "classifier"] {
+        std::fs::copy(testdata(&format!("{name}.onnx")), folder.path().join(format!("{name}.onnx"))).unwrap();
+        let task = if name == "segmenter" { "semantic" } else { "classification" };
+        let model = format!("{name}.onnx");
+        let mut args =
+            vec!["model", "init", &model, "--task", task, "--feature", "features", "--order", "rgb"];
+        args.extend([
+            "--scale",
+            "1",
+            "--mean",
+            "0.5,0.5,0.5",
+            "--std",
+            "0.25,0.25,0.25",
+            "--resize",
+            "refuse",
+        ]);
+        if name == "segmenter" {
+            args.extend(["--palette", "voc:4"]);
+        }
+        assert!(works(folder.path(), &args).contains("written and tried"));
+    }
+    picture(32, 48).save_png(folder.path().join("scene.png")).unwrap();
+    picture(16, 16).save_png(folder.path().join("tile.png")).unwrap();
+    folder
+}
+
+#[test]
+fn predictions_are_said_and_written() {
+    let bench = bench();
+    let said = works(bench.path(), &["predict", "segmenter.onnx", "scene.png", "--out", "out"]);
+    assert!(said.starts_with("scene.png: class "), "{said}");
+    let labels = LabelMap::load(bench.path().join("out/scene.labels.png")).unwrap();
+    assert_eq!(labels.size(), (32, 48));
+    assert!(Image::load(bench.path().join("out/scene.overlay.png")).is_ok());
+    let args = [
+        "predict",
+        "classifier.onnx",
+        "tile.png",
+        "--json",
+        "--defence",
+        "equivariance",
+        "--defence-steps",
+        "2",
+    ];
+    let answers = lines(&works(bench.path(), &args));
+    assert!(answers[0]["prediction"]["class"].as_u64().unwrap() < 3 && answers[0]["defended"] == true);
+    assert_eq!(lines(&works(bench.path(), &args)), answers, "the same seed says the same");
+}
+
+#[test]
+fn attacks_fool_and_say_so_after_rounding() {
+    let bench = bench();
+    let args = [
+        "attack",
+        "segmenter.onnx",
+        "scene.png",
+        "--epsilon",
+        "32/255",
+        "--step-size",
+        "8/255",
+        "--json",
+        "--out",
+        "out",
+    ];
+    let report = &lines(&works(bench.path(), &args))[0];
+    assert_eq!(report["still_fools_after_rounding"], true, "{report}");
+    assert!(report["score_after"].as_f64().unwrap() < report["score_before"].as_f64().unwrap());
+    assert!(report["trace"].as_array().unwrap().len() == 21);
+    let (before, after) = (
+        picture(32, 48).rounded_to_8_bits(),
+        Image::load(bench.path().join("out/scene.attacked.png")).unwrap(),
+    );
+    let most = before.pixels().iter().zip(after.pixels()).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+    assert!(most <= 32.0 / 255.0 + 1e-6, "{most}");
+    let args = [
+        "attack",
+        "classifier.onnx",
+        "tile.png",
+        "--target",
+        "2",
+        "--epsilon",
+        "0.5",
+        "--step-size",
+        "0.05",
+        "--json",
+    ];
+    let report = &lines(&works(bench.path(), &args))[0];
+    assert_eq!(report["after"]["class"], 2, "{report}");
+    let args = ["attack", "classifier.onnx", "tile.png", "--attack", "bpda,fgsm", "--defence", "random"];
+    assert!(works(bench.path(), &args).contains("score"));
+}
+
+#[test]
+fn strangeness_is_calibrated_and_judged() {
+    let bench = bench();
+    std::fs::create_dir(bench.path().join("clean")).unwrap();
+    for i in 0..4 {
+        let image = picture(32, 48 + 8 * i);
+        image.save_png(bench.path().join(format!("clean/{i}.png"))).unwrap();
+    }
+    let args =
+        ["detect", "segmenter.onnx", "scene.png", "--calibrate", "clean", "--false-alarms", "0.25", "--json"];
+    let verdict = &lines(&works(bench.path(), &args))[0];
+    assert!(verdict["strange"].is_boolean() && verdict["expected_error"].is_number(), "{verdict}");
+    let again = works(bench.path(), &["detect", "segmenter.onnx", "scene.png", "--json"]);
+    assert_eq!(&lines(&again)[0], verdict, "the calibration beside the network is found");
+    let args = [
+        "predict",
+        "segmenter.onnx",
+        "scene.png",
+        "--detect",
+        "--calibration",
+        "segmenter.calibration.toml",
+        "--defence",
+        "random",
+    ];
+    let said = works(bench.path(), &args);
+    assert!(said.contains("ordinary") || said.contains("strange"), "{said}");
+    std::fs::copy(
+        bench.path().join("segmenter.calibration.toml"),
+        bench.path().join("classifier.calibration.toml"),
+    )
+    .unwrap();
+    assert!(refused(bench.path(), &["detect", "classifier.onnx", "tile.png"]).contains("another model"));
+}
+
+#[test]
+fn views_are_shown_on_one_sheet() {
+    let bench = bench();
+    let said = works(bench.path(), &["inspect-views", "segmenter.onnx", "scene.png", "--out", "out"]);
+    assert_eq!(said.matches("differs on").count(), 8, "{said}");
+    assert!(Image::load(bench.path().join("out/scene.views.png")).unwrap().height() > 9 * 30);
+}
+
+#[test]
+fn corruptions_are_written() {
+    let bench = bench();
+    let args =
+        ["corrupt", "scene.png", "--corruption", "fog,jpeg_compression", "--severity", "1,5", "--out", "out"];
+    assert_eq!(works(bench.path(), &args).lines().count(), 4);
+    assert!(Image::load(bench.path().join("out/scene.fog_5.png")).is_ok());
+    assert!(
+        refused(bench.path(), &["corrupt", "tile.png", "--corruption", "fog"]).contains("at least 32x32")
+    );
+    assert!(refused(bench.path(), &["corrupt", "scene.png", "--corruption", "rain"]).contains("snow"));
+}
+
+/// Bad input gives a sentence that says what and where, exit code 2, and leaves nothing behind.
+#[test]
+fn bad_input_is_refused_in_words() {
+    let bench = bench();
+    let at = |name: &str| bench.path().join(name);
+    std::fs::write(at("empty.png"), b"").unwrap();
+    std::fs::write(at("cut.png"), &std::fs::read(at("scene.png")).unwrap()[..200]).unwrap();
+    let mut huge = std::fs::read(at("scene.png")).unwrap();
+    huge[16..24].copy_from_slice(&[0, 0, 0x75, 0x30, 0, 0, 0x75, 0x30]);
+    std::fs::write(at("huge.png"), huge).unwrap();
+    picture(1, 1).save_png(at("dot.png")).unwrap();
+    LabelMap::new(8, 8, vec![0; 64]).unwrap().save_png(at("small_labels.png"), None).unwrap();
+    LabelMap::new(32, 48, vec![9; 32 * 48]).unwrap().save_png(at("labels9.png"), None).unwrap();
+    std::fs::copy(testdata("poisoned.onnx"), at("poisoned.onnx")).unwrap();
+    std::fs::copy(at("classifier.evenkeel.toml"), at("poisoned.evenkeel.toml")).unwrap();
+    std::fs::copy(testdata("classifier.onnx"), at("bare.onnx")).unwrap();
+    let before = std::fs::read_dir(bench.path()).unwrap().count();
+    for (args, words) in [
+        (vec!["predict", "segmenter.onnx", "empty.png"], "empty.png: the file is empty"),
+        (vec!["predict", "segmenter.onnx", "cut.png"], "cut.png: cut short"),
+        (vec!["predict", "segmenter.onnx", "huge.png"], "huge.png: the header announces 30000x30000"),
+        (vec!["predict", "segmenter.onnx", "missing.png"], "missing.png"),
+        (vec!["predict", "classifier.onnx", "dot.png"], "expected 16x16, got 1x1"),
+        (vec!["predict", "classifier.onnx", "scene.png"], "expected 16x16, got 48x32"),
+        (vec!["predict", "poisoned.onnx", "tile.png"], "NaN"),
+        (vec!["predict", "bare.onnx", "tile.png"], "evenkeel model init bare.onnx"),
+        (vec!["predict", "scene.png", "scene.png"], "scene"),
+        (
+            vec!["attack", "segmenter.onnx", "scene.png", "--labels", "small_labels.png"],
+            "small_labels.png: the label map is 8x8",
+        ),
+        (vec!["attack", "segmenter.onnx", "scene.png", "--labels", "labels9.png"], "label 9"),
+        (vec!["attack", "segmenter.onnx", "scene.png", "--epsilon", "lots"], "lots"),
+        (vec!["attack", "segmenter.onnx", "scene.png", "--attack", "bpda"], "needs a defence"),
+        (vec!["attack", "segmenter.onnx", "scene.png", "--attack", "fab"], "classifiers"),
+        (vec!["predict", "segmenter.onnx", "scene.png", "--defence", "rotation"], "head"),
+        (vec!["detect", "segmenter.onnx"], "no images"),
+        (vec!["model", "init", "segmenter.onnx"], "--force"),
+        (vec!["model", "init", "bare.onnx"], "--task is needed"),
+    ] {
+        let said = refused(bench.path(), &args);
+        assert!(said.contains(words), "{args:?} said {said:?}");
+    }
+    assert_eq!(std::fs::read_dir(bench.path()).unwrap().count(), before, "something was left behind");
+}

@@ -1,0 +1,43 @@
+"""Writes two tiny networks for the tests of the command line: segmenter.onnx (any size) and classifier.onnx (16x16 only).
+
+    python make.py
+"""
+import os
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+rng = np.random.default_rng(0)
+
+
+def weights(name, *shape, scale=0.4):
+    return numpy_helper.from_array((scale * rng.standard_normal(shape)).astype(np.float32), name)
+
+
+def save(name, nodes, size, output, shape, initialisers):
+    image = helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 3, *size])
+    scores = helper.make_tensor_value_info(output, TensorProto.FLOAT, shape)
+    graph = helper.make_graph(nodes, name, [image], [scores], initialisers)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], producer_name="")
+    model.ir_version = 8
+    onnx.checker.check_model(model)
+    onnx.save(model, os.path.join(HERE, name + ".onnx"))
+
+
+body = [
+    helper.make_node("Conv", ["image", "w0", "b0"], ["c0"], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1]),
+    helper.make_node("Relu", ["c0"], ["features"]),
+]
+first = [weights("w0", 6, 3, 3, 3), weights("b0", 6, scale=0.1)]
+dense = body + [helper.make_node("Conv", ["features", "w1", "b1"], ["scores"], kernel_shape=[1, 1])]
+save("segmenter", dense, ["h", "w"], "scores", [1, 4, "a", "b"], first + [weights("w1", 4, 6, 1, 1, scale=2), weights("b1", 4)])
+flat = body + [
+    helper.make_node("GlobalAveragePool", ["features"], ["pooled"]),
+    helper.make_node("Flatten", ["pooled"], ["flat"]),
+    helper.make_node("Gemm", ["flat", "w2", "b2"], ["scores"], transB=1),
+]
+save("classifier", flat, [16, 16], "scores", [1, 3], first + [weights("w2", 3, 6, scale=3), weights("b2", 3)])
+poisoned = [weights("w0", 6, 3, 3, 3), weights("b0", 6)]
+bad = numpy_helper.from_array(np.full((3, 6), np.nan, np.float32), "w2")
+save("poisoned", flat, [16, 16], "scores", [1, 3], poisoned + [bad, weights("b2", 3)])
