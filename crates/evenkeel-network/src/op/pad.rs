@@ -16,6 +16,9 @@ use crate::tensor::{Element, Layout, Room, Store, Tensor};
 /// The entries of this file.
 pub const ENTRIES: &[Entry] = &[entry("Pad", true, pad)];
 
+/// The longest axis that is padded or passed by.
+const LONGEST: usize = 1 << 22;
+
 /// What the border holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Border {
@@ -168,6 +171,10 @@ impl Pad {
             }
             shape.push(padded as usize);
         }
+        if let Some(&longest) = shape.iter().max().filter(|&&longest| longest > LONGEST) {
+            let asked = i64::try_from(longest).unwrap_or(i64::MAX);
+            return Err(Fault::Work { what: "indices along an axis", asked, limit: LONGEST as i64 });
+        }
         room.len_of(&shape)?;
         Ok(shape)
     }
@@ -219,21 +226,24 @@ impl Operator for Pad {
             (0..sizes[axis] as i64).map(|o| self.border.source(o, before[axis], size)).collect()
         };
         // An empty output may still have one enormous side, which is not worth listing.
-        let lists = if count == 0 { vec![Vec::new(); old.len()] } else { (0..old.len()).map(list).collect() };
-        let y = for_type!(x.data(), values => {
+        let lists = || match count {
+            0 => vec![Vec::new(); old.len()],
+            _ => (0..old.len()).map(list).collect(),
+        };
+        let (y, pattern) = for_type!(x.data(), values => {
             let value = self.value(&call, values, self.pads.is_some())?;
             let mut out = call.room.take(count)?;
+            let pattern = Pattern::new(&old, lists());
             if count > 0 {
-                Pattern::new(&old, lists.clone()).copy(values, value, &mut out);
+                pattern.copy(values, value, &mut out);
             }
-            Tensor::new(&sizes, out)
+            (Tensor::new(&sizes, out), pattern)
         });
         let channels = map.then(|| given.shape()[1]);
         let y = match channels {
             Some(channels) => y.as_map_of(channels)?,
             None => y,
         };
-        let pattern = Pattern::new(&old, lists);
         Ok(Answer::one(y).with(call.wants(0), move |back| {
             let Some(cotangent) = back.take(0) else { return Ok(()) };
             let grad = pattern.pull(&cotangent.storage(), &old, back.room())?;

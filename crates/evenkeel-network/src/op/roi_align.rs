@@ -15,7 +15,7 @@ use crate::tensor::{Layout, Room, Tensor};
 pub const ENTRIES: &[Entry] = &[entry("RoiAlign", true, roi_align)];
 
 /// Samples that one call may take.
-const MOST_SAMPLES: f64 = (1u64 << 30) as f64;
+const MOST_SAMPLES: f64 = (1u64 << 23) as f64;
 
 /// See the [module](self).
 #[derive(Clone, Copy, Debug)]

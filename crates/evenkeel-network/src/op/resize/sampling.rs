@@ -7,7 +7,7 @@ use super::super::Attributes;
 use crate::error::Fault;
 
 /// Terms that the map of one axis may have.
-const MOST_TERMS: f64 = (1u64 << 26) as f64;
+const MOST_TERMS: f64 = (1u64 << 22) as f64;
 
 /// How an output's coordinate is carried to the input.
 #[derive(Clone, Copy, Debug, PartialEq)]
