@@ -4,7 +4,8 @@
 
 needs torch, torchvision, onnx, onnxruntime. Networks: drn_d_22 (340x680), resnet50 (224), mobilenet_v2 (224), deeplabv3_resnet50
 (400), all with seeded random weights. PyTorch runs with frozen parameters, as the better of its default and channels-last with
-batch norm folded into the convolutions; the gradient is that of a sum of the outputs' squares with respect to the image. Memory is
+batch norm folded into the convolutions; each timed run follows a short pause, because the peers' idle threads spin for a while
+and would be measured with the next one; the gradient is that of a sum of the outputs' squares with respect to the image. Memory is
 the peak resident set of a process that runs forward + gradient, less what it had after importing or loading everything.
 """
 
@@ -180,6 +181,7 @@ def compare(name, threads, rounds, folder):
                 peer.once(mode)
         for _ in range(rounds):
             for label, peer in active.items():
+                time.sleep(0.2)
                 times.setdefault((mode, label), []).append(peer.once(mode))
     ours.close()
     print(f"\n{name} at {shape[2]}x{shape[3]}, {threads} threads, medians of {rounds} (ms)")
