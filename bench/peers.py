@@ -6,7 +6,8 @@ needs torch, torchvision, onnx, onnxruntime. Networks: drn_d_22 (340x680), resne
 (400), all with seeded random weights. PyTorch runs with frozen parameters, as the better of its default and channels-last with
 batch norm folded into the convolutions; each timed run follows a short pause, because the peers' idle threads spin for a while
 and would be measured with the next one; the gradient is that of a sum of the outputs' squares with respect to the image. Memory is
-the peak resident set of a process that runs forward + gradient, less what it had after importing or loading everything.
+the growth of a process's resident set while it runs forward + gradient, from what it held after one such run (so neither
+imports nor weights, packed or not, count).
 """
 
 import argparse
@@ -152,19 +153,21 @@ def export(name, folder):
     return path, shape
 
 
-def peak_mb():
+def status_mb(field):
     for line in open("/proc/self/status"):
-        if line.startswith("VmHWM"):
+        if line.startswith(field):
             return int(line.split()[1]) / 1024
 
 
 def torch_memory(name, threads):
-    """Run in a fresh process: the growth of the peak from a loaded network to after forward + gradient."""
+    """Run in a fresh process: the growth of the resident set during forward + gradient, after a first run."""
     peer = Torch(name, threads, "default")
-    before = peak_mb()
+    peer.once("gradient")
+    pathlib.Path("/proc/self/clear_refs").write_text("5")
+    before = status_mb("VmRSS")
     for _ in range(3):
         peer.once("gradient")
-    print(json.dumps(peak_mb() - before))
+    print(json.dumps(status_mb("VmHWM") - before))
 
 
 def compare(name, threads, rounds, folder):

@@ -78,20 +78,14 @@ struct Measured {
     resident_growth: Option<usize>,
 }
 
-fn measure(
-    rounds: u32,
-    network: &Network,
-    resident: Option<usize>,
-    run: &dyn Fn() -> Result<f64>,
-) -> Result<Measured> {
-    network.pool().reset_peak();
-    let packed = network.packed_bytes();
+fn measure(rounds: u32, network: &Network, run: &dyn Fn() -> Result<f64>) -> Result<Measured> {
+    // Packs the weights, which are not part of what a run needs.
     run()?;
+    network.pool().reset_peak();
+    let before = forget_peak_resident();
     let mut times = (0..rounds).map(|_| run()).collect::<Result<Vec<f64>>>()?;
     times.sort_by(f64::total_cmp);
-    let packed = network.packed_bytes() - packed;
-    let resident_growth =
-        resident.zip(peak_resident()).map(|(before, now)| now.saturating_sub(before + packed));
+    let resident_growth = before.zip(status_field("VmHWM:")).map(|(before, now)| now.saturating_sub(before));
     Ok(Measured {
         milliseconds: times[times.len() / 2],
         pool_bytes: network.pool().peak_bytes(),
@@ -99,15 +93,16 @@ fn measure(
     })
 }
 
+/// Makes the system forget the most memory this process has held, and returns what it holds now, where that can be done.
+fn forget_peak_resident() -> Option<usize> {
+    std::fs::write("/proc/self/clear_refs", "5").ok()?;
+    status_field("VmRSS:")
+}
+
 fn status_field(field: &str) -> Option<usize> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with(field))?;
     Some(line.split_whitespace().nth(1)?.parse::<usize>().ok()? * 1024)
-}
-
-/// The most memory this process has held, where the system tells.
-fn peak_resident() -> Option<usize> {
-    status_field("VmHWM:")
 }
 
 pub(crate) fn run(args: BenchArgs) -> Result<()> {
@@ -121,9 +116,8 @@ pub(crate) fn run(args: BenchArgs) -> Result<()> {
     if args.respond {
         return respond(&runner);
     }
-    let resident = status_field("VmRSS:");
-    let gradient = measure(args.rounds, &runner.network, resident, &|| runner.gradient())?;
-    let forward = measure(args.rounds, &runner.network, None, &|| runner.forward())?;
+    let gradient = measure(args.rounds, &runner.network, &|| runner.gradient())?;
+    let forward = measure(args.rounds, &runner.network, &|| runner.forward())?;
     let outputs: Vec<&str> = runner.outputs.iter().map(|name| &**name).collect();
     let flops = runner.network.flops(&borrowed(&runner.inputs), &outputs)?;
     let peak = fma_peak(threads);
@@ -164,7 +158,7 @@ pub(crate) fn run(args: BenchArgs) -> Result<()> {
     line("forward", &forward, flops);
     line("forward + gradient", &gradient, 2.0 * flops);
     if let Some(growth) = gradient.resident_growth {
-        println!("  resident memory grew by {} beyond the weights", bytes(growth));
+        println!("  resident memory grows by {} while it runs, packed weights excluded", bytes(growth));
     }
     println!(
         "  (a 3x3 convolution done by Winograd's method needs fewer operations than are counted, so its share can pass 100 %)"
