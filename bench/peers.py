@@ -4,8 +4,9 @@
 
 needs torch, torchvision, onnx, onnxruntime. Networks: drn_d_22 (340x680), resnet50 (224), mobilenet_v2 (224), deeplabv3_resnet50
 (400), all with seeded random weights. PyTorch runs with frozen parameters, as the better of its default and channels-last with
-batch norm folded into the convolutions; each timed run follows a short pause, because the peers' idle threads spin for a while
-and would be measured with the next one; the gradient is that of a sum of the outputs' squares with respect to the image. Memory is
+batch norm folded into the convolutions. Peers take turns: in each turn one run to wake up and TURN timed ones, as in an attack's
+or a defence's loop; before a turn a short pause, because a peer's idle threads spin for a while and would be measured with the next one.
+The gradient is that of a sum of the outputs' squares with respect to the image. Memory is
 the growth of a process's resident set while it runs forward + gradient: PyTorch's from what it held with the network loaded,
 ours from what it holds once weights are packed and everything else is given back.
 """
@@ -19,6 +20,7 @@ import sys
 import tempfile
 import time
 
+TURN = 3
 HERE = pathlib.Path(__file__).resolve().parent
 BINARY = HERE.parent / "target" / "release" / "evenkeel"
 
@@ -75,8 +77,15 @@ def build(name):
     return net.eval().requires_grad_(False), (1, 3, *size)
 
 
-class Torch:
-    """PyTorch, in this process."""
+class Peer:
+    """Something that runs in this process."""
+
+    def turn(self, mode):
+        return [self.once(mode) for _ in range(1 + TURN)][1:]
+
+
+class Torch(Peer):
+    """PyTorch."""
 
     def __init__(self, name, threads, variant):
         import torch
@@ -106,8 +115,8 @@ class Torch:
         return (time.perf_counter() - start) * 1e3
 
 
-class OnnxRuntime:
-    """onnxruntime, in this process; forward only."""
+class OnnxRuntime(Peer):
+    """onnxruntime; forward only."""
 
     def __init__(self, path, shape, threads):
         import numpy as np
@@ -132,10 +141,10 @@ class Ours:
         command = [BINARY, "model", "bench", path, "--size", size, "--threads", str(threads), "--respond"]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
-    def once(self, mode):
-        self.process.stdin.write(mode + "\n")
+    def turn(self, mode):
+        self.process.stdin.write(f"{mode} {1 + TURN}\n")
         self.process.stdin.flush()
-        return float(self.process.stdout.readline())
+        return [float(time) for time in self.process.stdout.readline().split()[1:]]
 
     def close(self):
         self.process.stdin.close()
@@ -177,15 +186,14 @@ def compare(name, threads, rounds, folder):
     times = {}
     for mode in ["forward", "gradient"]:
         active = {label: peer for label, peer in peers.items() if mode == "forward" or label != "onnxruntime"}
-        for _ in range(2):
-            for peer in active.values():
-                peer.once(mode)
+        for peer in active.values():
+            peer.turn(mode)
         for _ in range(rounds):
             for label, peer in active.items():
                 time.sleep(0.2)
-                times.setdefault((mode, label), []).append(peer.once(mode))
+                times.setdefault((mode, label), []).extend(peer.turn(mode))
     ours.close()
-    print(f"\n{name} at {shape[2]}x{shape[3]}, {threads} threads, medians of {rounds} (ms)")
+    print(f"\n{name} at {shape[2]}x{shape[3]}, {threads} threads, medians of {rounds * TURN} (ms)")
     for mode in ["forward", "gradient"]:
         medians = {label: statistics.median(values) for (m, label), values in times.items() if m == mode}
         mine = medians.pop("evenkeel")
@@ -209,7 +217,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("networks", nargs="*", default=["drn_d_22", "resnet50", "mobilenet_v2", "deeplabv3_resnet50"])
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--torch-memory", metavar="NETWORK", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.torch_memory:

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use evenkeel_kernels::buffer::Pool;
+use evenkeel_kernels::parallel;
 
 use crate::error::{Error, Result};
 use crate::format;
@@ -118,7 +119,7 @@ impl Network {
         let wants: Vec<bool> =
             given.iter().map(|g| taped && g.as_ref().is_some_and(|t| t.dtype().is_float())).collect();
         let room = Room::new(self.pool.clone(), self.limits);
-        let (tensors, tape) = run::walk(&plan, given, &wants, &room)?;
+        let (tensors, tape) = parallel::together(|| run::walk(&plan, given, &wants, &room))?;
         let inputs =
             self.graph.inputs.iter().map(|input| self.graph.values[input.value].name.clone()).collect();
         Ok(Trace { names: names.iter().map(|name| name.to_string()).collect(), tensors, inputs, tape, room })
@@ -234,7 +235,7 @@ impl Trace {
             });
         }
         let Some(tape) = &self.tape else { return Ok(Vec::new()) };
-        let gradients = tape.pull(seeds, &self.room)?;
+        let gradients = parallel::together(|| tape.pull(seeds, &self.room))?;
         let named = self.inputs.iter().cloned().zip(gradients);
         Ok(named.filter_map(|(name, gradient)| Some((name, gradient?))).collect())
     }

@@ -3,6 +3,8 @@
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
+use evenkeel_kernels::parallel;
+
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::network::Network;
@@ -62,7 +64,7 @@ impl Network {
             });
             last = Instant::now();
         };
-        run::observe(&plan, given, &wants, &room, Some(&mut watch))?;
+        parallel::together(|| run::observe(&plan, given, &wants, &room, Some(&mut watch)))?;
         Ok(costs)
     }
 

@@ -3,10 +3,10 @@
 //! `u[chunk][point][depth block][panel][k][16]`: a chunk is a run of output channels whose products stay in cache together, a panel
 //! is sixteen of them, and `k` counts input channels. Channels past the last are zero.
 
-use rayon::prelude::*;
-
 use super::{Direction, Tile, transform};
 use crate::buffer::{Buffer, Pool};
+use crate::disjoint::Disjoint;
+use crate::parallel;
 
 /// Output channels of one panel: two vectors.
 pub(super) const PANEL: usize = 16;
@@ -43,8 +43,12 @@ impl Packed {
             Direction::Pullback => three_by_three(&oihw[(i * in_c + o) * 9..], true),
         };
         let len = to_c.next_multiple_of(PANEL) * from_c * tile.points();
-        let mut u = Pool::new(usize::MAX).take(len).expect("no ceiling");
-        u.par_chunks_mut((CHUNK * from_c * tile.points()).max(1)).enumerate().for_each(|(chunk, u)| {
+        let mut u = Pool::of_weights().take(len).expect("no ceiling");
+        let chunk_len = (CHUNK * from_c * tile.points()).max(1);
+        let parts = Disjoint::new(&mut u);
+        parallel::each(len.div_ceil(chunk_len), |chunk| {
+            // SAFETY: chunks are consecutive and do not overlap.
+            let u = unsafe { parts.part(chunk * chunk_len..len.min((chunk + 1) * chunk_len)) };
             let kernel = |o: usize, i: usize| {
                 if chunk * CHUNK + o < to_c { kernel(chunk * CHUNK + o, i) } else { [[0.0; 3]; 3] }
             };

@@ -1,14 +1,20 @@
 //! Aligned storage that goes back to the pool it came from.
 //!
-//! A [`Pool`] keeps freed buffers and hands them out again, so that a network asked the same thing a thousand times allocates
+//! A [`Pool`] keeps freed memory and hands it out again, so that a network asked the same thing a thousand times allocates
 //! once. It also counts: live bytes now and at the highest, and refuses to pass a ceiling, which is how a hostile model
 //! that asks for a terabyte gets an error instead of the machine.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+mod slab;
+
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use slab::Slab;
 
 const ALIGN: usize = 64;
+
+/// The largest slab a pool maps ahead of need.
+const AHEAD: usize = 64 << 20;
 
 /// Types that may be read from memory another one of them left behind: any bit pattern is a value.
 ///
@@ -58,7 +64,7 @@ impl PartialEq for Flag {
     }
 }
 
-/// One allocation: aligned, initialised bytes.
+/// A run of a slab: aligned, initialised bytes.
 struct Block {
     start: *mut u8,
     bytes: usize,
@@ -68,26 +74,6 @@ struct Block {
 unsafe impl Send for Block {}
 // SAFETY: shared access only reads.
 unsafe impl Sync for Block {}
-
-impl Block {
-    fn new(bytes: usize) -> Block {
-        let layout = Layout::from_size_align(bytes, ALIGN).expect("size checked by the pool");
-        // SAFETY: the layout's size is not zero (the pool rounds up).
-        let start = unsafe { alloc_zeroed(layout) };
-        if start.is_null() {
-            handle_alloc_error(layout);
-        }
-        Block { start, bytes }
-    }
-}
-
-impl Drop for Block {
-    fn drop(&mut self) {
-        let layout = Layout::from_size_align(self.bytes, ALIGN).expect("was valid when allocated");
-        // SAFETY: allocated in `new` with this very layout.
-        unsafe { dealloc(self.start, layout) }
-    }
-}
 
 /// A buffer of `len` values, 64-byte aligned, borrowed from a [`Pool`] and returned to it on drop.
 pub struct Buffer<T: Plain> {
@@ -134,11 +120,46 @@ impl<T: Plain + std::fmt::Debug> std::fmt::Debug for Buffer<T> {
 
 #[derive(Default)]
 struct Shelf {
-    free: Vec<Block>, // oldest first
-    free_bytes: usize,
+    slabs: Vec<Slab>,
+    mapped_bytes: usize,
     live_bytes: usize,
     peak_bytes: usize,
     ceiling: usize,
+}
+
+impl Shelf {
+    /// A block from the first slab that has room, or from a new one.
+    fn take(&mut self, bytes: usize) -> Option<Block> {
+        let start = match self.slabs.iter_mut().find_map(|slab| slab.take(bytes)) {
+            Some(start) => start,
+            None => {
+                // Each as large as all before it, so that there are few.
+                let mut slab = Slab::new(bytes.max(self.mapped_bytes.min(AHEAD)))?;
+                let start = slab.take(bytes)?;
+                self.mapped_bytes += slab.len();
+                self.slabs.push(slab);
+                start
+            }
+        };
+        self.live_bytes += bytes;
+        self.peak_bytes = self.peak_bytes.max(self.live_bytes);
+        Some(Block { start, bytes })
+    }
+
+    fn give_back(&mut self, block: Block) {
+        self.live_bytes -= block.bytes;
+        let slab = self.slabs.iter_mut().find(|slab| slab.contains(block.start));
+        slab.expect("the slab of a live block is kept").give_back(block.start, block.bytes);
+        // Idle slabs are worth having, since fresh pages are slow, but not many times what was ever in use.
+        if self.mapped_bytes > 2 * self.peak_bytes + AHEAD {
+            self.drop_idle();
+        }
+    }
+
+    fn drop_idle(&mut self) {
+        self.slabs.retain(|slab| !slab.is_idle());
+        self.mapped_bytes = self.slabs.iter().map(Slab::len).sum();
+    }
 }
 
 /// A shared shelf of freed buffers, with a count of what is in use and a ceiling on it.
@@ -162,7 +183,15 @@ pub struct TooLarge {
     pub ceiling: usize,
 }
 
+/// Where packed weights live: long, side by side, and those of all networks together.
+static WEIGHTS: LazyLock<Pool> = LazyLock::new(|| Pool::new(usize::MAX));
+
 impl Pool {
+    /// The pool of packed weights, which has no ceiling.
+    pub fn of_weights() -> &'static Pool {
+        &WEIGHTS
+    }
+
     /// An empty pool that lets at most `ceiling` bytes be live at once.
     pub fn new(ceiling: usize) -> Pool {
         Pool(Arc::new(Mutex::new(Shelf { ceiling, ..Shelf::default() })))
@@ -187,28 +216,11 @@ impl Pool {
             live: shelf.live_bytes,
             ceiling: shelf.ceiling,
         };
-        let bytes = size_class(refused.asked).ok_or(refused)?;
+        let bytes = refused.asked.checked_next_multiple_of(ALIGN).ok_or(refused)?;
         if shelf.live_bytes.saturating_add(bytes) > shelf.ceiling {
             return Err(refused);
         }
-        let fit = (0..shelf.free.len())
-            .filter(|&i| (bytes..=bytes + bytes / 4).contains(&shelf.free[i].bytes))
-            .min_by_key(|&i| shelf.free[i].bytes);
-        let block = match fit {
-            Some(i) => {
-                let block = shelf.free.remove(i);
-                shelf.free_bytes -= block.bytes;
-                block
-            }
-            None => Block::new(bytes),
-        };
-        shelf.live_bytes += block.bytes;
-        shelf.peak_bytes = shelf.peak_bytes.max(shelf.live_bytes);
-        // What lies idle may not make the whole larger than the peak of what was in use.
-        while shelf.free_bytes > 0 && shelf.live_bytes + shelf.free_bytes > shelf.peak_bytes {
-            let oldest = shelf.free.remove(0);
-            shelf.free_bytes -= oldest.bytes;
-        }
+        let block = shelf.take(bytes).ok_or(refused)?;
         drop(shelf);
         Ok(buffer(Some(block)))
     }
@@ -224,10 +236,7 @@ impl Pool {
     }
 
     fn give_back(&self, block: Block) {
-        let mut shelf = self.shelf();
-        shelf.live_bytes -= block.bytes;
-        shelf.free_bytes += block.bytes;
-        shelf.free.push(block);
+        self.shelf().give_back(block);
     }
 
     /// Bytes in use now.
@@ -244,18 +253,8 @@ impl Pool {
     pub fn reset_peak(&self) {
         let mut shelf = self.shelf();
         shelf.peak_bytes = shelf.live_bytes;
-        shelf.free.clear();
-        shelf.free_bytes = 0;
+        shelf.drop_idle();
     }
-}
-
-/// Sizes are rounded up to one of eight steps per power of two, so that nearly equal requests share buffers.
-fn size_class(bytes: usize) -> Option<usize> {
-    if bytes > isize::MAX as usize / 2 {
-        return None;
-    }
-    let step = (bytes.next_power_of_two() / 16).max(ALIGN);
-    Some(bytes.div_ceil(step) * step)
 }
 
 #[cfg(test)]
@@ -284,12 +283,29 @@ mod tests {
     }
 
     #[test]
-    fn idle_buffers_do_not_pile_up() {
+    fn idle_memory_does_not_pile_up() {
         let pool = Pool::new(1 << 30);
         for i in 1..200 {
-            drop(pool.take::<f32>(i * 1000).unwrap());
+            drop(pool.take::<f32>(i * 100_000).unwrap());
             let shelf = pool.shelf();
-            assert!(shelf.free_bytes <= shelf.peak_bytes);
+            assert!(shelf.mapped_bytes <= 2 * shelf.peak_bytes + AHEAD);
         }
+        pool.reset_peak();
+        assert_eq!(pool.shelf().mapped_bytes, 0);
+    }
+
+    #[test]
+    fn buffers_alive_at_once_do_not_overlap() {
+        let pool = Pool::new(1 << 30);
+        let mut buffers: Vec<Buffer<u32>> = Vec::new();
+        for i in 0..500u32 {
+            if i % 3 == 2 {
+                buffers.swap_remove((i as usize * 7) % buffers.len());
+            }
+            let mut buffer = pool.take((i as usize * 7919) % 60_000 + 1).unwrap();
+            buffer.fill(i);
+            buffers.push(buffer);
+        }
+        assert!(buffers.iter().all(|buffer| buffer.iter().all(|&value| value == buffer[0])));
     }
 }

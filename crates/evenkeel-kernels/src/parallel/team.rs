@@ -1,0 +1,170 @@
+//! A team: the threads of a pool that stand ready for one caller while it works through many short parallel calls.
+//!
+//! A network is a hundred kernels of some ten microseconds each, and waking a sleeping thread for each of them costs as much as
+//! the kernel. So a walk through the network gathers the pool's idle threads once ([`together`]); they watch a board for the next
+//! job, take pieces of it, and go back to the pool when the walk ends. A thread that is busy elsewhere joins when it becomes
+//! idle or not at all: nobody waits for it.
+//!
+//! The board holds a pointer to a job on the caller's stack. It stays valid because a helper signs in before it reads the
+//! pointer, and the caller takes the pointer down and then waits until everybody has signed out.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// How often a helper looks at the board at full speed, then politely, before it naps between looks.
+const SPINS: usize = 4_000;
+const YIELDS: usize = 2_000;
+const NAP: Duration = Duration::from_micros(50);
+
+type Task<'a> = dyn Fn(usize) + Sync + 'a;
+
+/// Pieces `0..count` of a task, handed out one at a time.
+struct Job<'a> {
+    task: &'a Task<'a>,
+    count: usize,
+    next: AtomicUsize,
+    panic: Mutex<Option<Box<dyn Any + Send>>>,
+}
+
+impl Job<'_> {
+    /// Does pieces until none is left.
+    fn work(&self) {
+        let outer = PLACE.replace(Place::Piece);
+        let done = catch_unwind(AssertUnwindSafe(|| {
+            loop {
+                let piece = self.next.fetch_add(1, Ordering::Relaxed);
+                if piece >= self.count {
+                    break;
+                }
+                (self.task)(piece);
+            }
+        }));
+        PLACE.set(outer);
+        if let Err(panic) = done {
+            self.next.store(self.count, Ordering::Relaxed);
+            *self.panic.lock().unwrap_or_else(PoisonError::into_inner) = Some(panic);
+        }
+    }
+}
+
+/// Alone on its cache lines: helpers read one while the caller writes another.
+#[repr(align(128))]
+#[derive(Default)]
+struct Apart<T>(T);
+
+/// Where jobs are put up for the helpers.
+#[derive(Default)]
+pub(super) struct Board {
+    job: Apart<AtomicPtr<Job<'static>>>,
+    /// Changes with every job, so that a helper takes part in each once.
+    number: Apart<AtomicUsize>,
+    /// Helpers that may be reading the job.
+    signed_in: Apart<AtomicUsize>,
+    closed: AtomicBool,
+}
+
+/// Where this thread is.
+#[derive(Clone, Copy)]
+pub(super) enum Place {
+    /// Outside any team.
+    Outside,
+    /// Leading a team, between its parallel calls.
+    Leading(*const Board),
+    /// In a piece of a team's job: parallel calls made here run on this thread alone.
+    Piece,
+}
+
+thread_local! {
+    static PLACE: Cell<Place> = const { Cell::new(Place::Outside) };
+}
+
+pub(super) fn place() -> Place {
+    PLACE.get()
+}
+
+/// Runs `work` here, with the pool's idle threads standing by for the parallel calls it makes.
+pub fn together<R>(work: impl FnOnce() -> R) -> R {
+    let threads = rayon::current_num_threads();
+    if threads == 1 || !matches!(place(), Place::Outside) {
+        return work();
+    }
+    let board = Board::default();
+    rayon::in_place_scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(|_| board.help());
+        }
+        let _close = Close(&board);
+        PLACE.set(Place::Leading(&board));
+        work()
+    })
+}
+
+/// Ends a team when its leader is done or unwinds.
+struct Close<'a>(&'a Board);
+
+impl Drop for Close<'_> {
+    fn drop(&mut self) {
+        PLACE.set(Place::Outside);
+        self.0.closed.store(true, Ordering::Release);
+    }
+}
+
+impl Board {
+    /// Runs all pieces of a task and returns when they are done. For the leader only.
+    pub(super) fn lead(&self, count: usize, task: &Task<'_>) {
+        let job = Job { task, count, next: AtomicUsize::new(0), panic: Mutex::new(None) };
+        self.job.0.store(ptr::from_ref(&job).cast_mut().cast(), Ordering::SeqCst);
+        self.number.0.fetch_add(1, Ordering::Release);
+        job.work();
+        self.job.0.store(ptr::null_mut(), Ordering::SeqCst);
+        let mut looks = 0;
+        while self.signed_in.0.load(Ordering::SeqCst) != 0 {
+            pause(&mut looks);
+        }
+        if let Some(panic) = job.panic.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            resume_unwind(panic);
+        }
+    }
+
+    /// Stands by until the team is closed.
+    fn help(&self) {
+        let outer = PLACE.replace(Place::Piece);
+        let (mut seen, mut looks) = (0, 0);
+        while !self.closed.load(Ordering::Acquire) {
+            let number = self.number.0.load(Ordering::Acquire);
+            if number == seen {
+                rest(&mut looks);
+                continue;
+            }
+            (seen, looks) = (number, 0);
+            self.signed_in.0.fetch_add(1, Ordering::SeqCst);
+            let job = self.job.0.load(Ordering::SeqCst);
+            // SAFETY: the pointer was up after we signed in, so its leader waits for us to sign out before the job goes. In
+            // the one order of these four accesses (sign in, read; take down, count) either we read null or the leader counts us.
+            if let Some(job) = unsafe { job.as_ref() } {
+                job.work();
+            }
+            self.signed_in.0.fetch_sub(1, Ordering::SeqCst);
+        }
+        PLACE.set(outer);
+    }
+}
+
+/// Waits a moment for something that is about to happen.
+fn pause(looks: &mut usize) {
+    *looks += 1;
+    if *looks < SPINS { std::hint::spin_loop() } else { std::thread::yield_now() }
+}
+
+/// As [`pause`], and with less and less hurry.
+fn rest(looks: &mut usize) {
+    pause(looks);
+    if *looks > SPINS + YIELDS {
+        std::thread::sleep(NAP);
+    }
+}
