@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use evenkeel_kernels::peak::fma_peak;
+use evenkeel_network::profile::StepCost;
 use evenkeel_network::{Network, Tensor};
 use serde_json::json;
 
@@ -177,7 +178,8 @@ fn steps(runner: &Runner, outputs: &[&str], rounds: u32) -> Result<()> {
     }
     rows.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
     println!("  slowest steps of a forward pass, each at its best of {rounds}");
-    for row in rows.iter().take(40) {
+    let (shown, rest) = rows.split_at(rows.len().min(40));
+    for row in shown {
         let rate = row.flops / row.seconds / 1e9;
         println!(
             "    {:8.3} ms {rate:7.1} GFLOP/s  {:30} {} {:?}",
@@ -187,6 +189,8 @@ fn steps(runner: &Runner, outputs: &[&str], rounds: u32) -> Result<()> {
             row.shape
         );
     }
+    let total = |rows: &[StepCost]| rows.iter().map(|row| row.seconds * 1e3).sum::<f64>();
+    println!("    {:8.3} ms in {} other steps, {:.3} ms in all", total(rest), rest.len(), total(&rows));
     Ok(())
 }
 

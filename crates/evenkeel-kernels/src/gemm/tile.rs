@@ -43,17 +43,44 @@ pub(crate) unsafe fn multiply_add<const R: usize, const V: usize>(
 ) {
     // SAFETY: promised by the caller.
     unsafe {
-        for i in 0..steps {
-            let line = lines.add(i).cast::<f32>();
-            let mut b = [_mm256_setzero_ps(); V];
-            for v in 0..V {
-                b[v] = _mm256_load_ps(line.add(8 * v));
+        let mut i = 0;
+        // Four steps a turn, which pays where there are many turns.
+        while steps >= 64 && i + 4 <= steps {
+            for j in i..i + 4 {
+                step(acc, rows, lines, j);
             }
-            for r in 0..R {
-                let a = _mm256_broadcast_ss(&*rows[r].add(i));
-                for v in 0..V {
-                    acc[r][v] = _mm256_fmadd_ps(a, b[v], acc[r][v]);
-                }
+            i += 4;
+        }
+        while i < steps {
+            step(acc, rows, lines, i);
+            i += 1;
+        }
+    }
+}
+
+/// Step `i` of [`multiply_add`].
+///
+/// # Safety
+/// As there.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn step<const R: usize, const V: usize>(
+    acc: &mut [[__m256; V]; R],
+    rows: [*const f32; R],
+    lines: *const Line,
+    i: usize,
+) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        let line = lines.add(i).cast::<f32>();
+        let mut b = [_mm256_setzero_ps(); V];
+        for v in 0..V {
+            b[v] = _mm256_load_ps(line.add(8 * v));
+        }
+        for r in 0..R {
+            let a = _mm256_broadcast_ss(&*rows[r].add(i));
+            for v in 0..V {
+                acc[r][v] = _mm256_fmadd_ps(a, b[v], acc[r][v]);
             }
         }
     }

@@ -4,6 +4,7 @@
 //! Calls nest: an inner call inside an outer task shares the same threads and never adds any. Inside [`together`] calls go to the
 //! team it gathered; elsewhere to the thread pool, which is slower to start.
 
+mod seat;
 mod team;
 
 use std::ops::Range;

@@ -16,9 +16,13 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use super::seat;
+
 /// How often a helper looks at the board at full speed, then politely, before it naps between looks.
 const SPINS: usize = 4_000;
 const YIELDS: usize = 2_000;
+/// How many jobs a leader without helpers makes way after.
+const COURTESIES: usize = 4;
 const NAP: Duration = Duration::from_micros(50);
 
 type Task<'a> = dyn Fn(usize) + Sync + 'a;
@@ -65,6 +69,10 @@ pub(super) struct Board {
     number: Apart<AtomicUsize>,
     /// Helpers that may be reading the job.
     signed_in: Apart<AtomicUsize>,
+    /// Helpers that have come.
+    arrived: AtomicUsize,
+    /// Where the leader sat when the team was called together.
+    leader: Option<usize>,
     closed: AtomicBool,
 }
 
@@ -93,15 +101,30 @@ pub fn together<R>(work: impl FnOnce() -> R) -> R {
     if threads == 1 || !matches!(place(), Place::Outside) {
         return work();
     }
-    let board = Board::default();
+    CALLS.fetch_add(1, Ordering::Relaxed);
+    let board = Board { leader: seat::here(), ..Board::default() };
     rayon::in_place_scope(|scope| {
         for _ in 1..threads {
-            scope.spawn(|_| board.help());
+            scope.spawn(|_| {
+                board.help();
+                rayon::spawn(linger);
+            });
         }
         let _close = Close(&board);
         PLACE.set(Place::Leading(&board));
         work()
     })
+}
+
+/// Calls of [`together`] so far.
+static CALLS: AtomicUsize = AtomicUsize::new(0);
+
+/// Keeps a helper awake for the team of the next call, which often comes at once.
+fn linger() {
+    let (calls, mut looks) = (CALLS.load(Ordering::Relaxed), 0);
+    while looks < SPINS && CALLS.load(Ordering::Relaxed) == calls {
+        pause(&mut looks);
+    }
 }
 
 /// Ends a team when its leader is done or unwinds.
@@ -122,6 +145,10 @@ impl Board {
         self.number.0.fetch_add(1, Ordering::Release);
         job.work();
         self.job.0.store(ptr::null_mut(), Ordering::SeqCst);
+        // A helper that waits for our processor can move on as soon as it has had it for a moment.
+        if self.arrived.load(Ordering::Relaxed) == 0 && self.number.0.load(Ordering::Relaxed) <= COURTESIES {
+            std::thread::yield_now();
+        }
         let mut looks = 0;
         while self.signed_in.0.load(Ordering::SeqCst) != 0 {
             pause(&mut looks);
@@ -134,6 +161,10 @@ impl Board {
     /// Stands by until the team is closed.
     fn help(&self) {
         let outer = PLACE.replace(Place::Piece);
+        if let Some(taken) = self.leader {
+            seat::leave(taken);
+        }
+        self.arrived.fetch_add(1, Ordering::Relaxed);
         let (mut seen, mut looks) = (0, 0);
         while !self.closed.load(Ordering::Acquire) {
             let number = self.number.0.load(Ordering::Acquire);

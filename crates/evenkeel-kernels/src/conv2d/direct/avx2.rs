@@ -21,6 +21,8 @@ use crate::tail::Tail;
 const SPAN: usize = 256;
 /// Bytes of the map read that one chunk of pixels may touch.
 const CHUNK_BYTES: usize = 192 << 10;
+/// Bytes of a pixel's row up to which a chunk of them may as well stay in the first-level cache.
+const SHORT_ROW: usize = 512;
 /// Multiplications below which a second thread costs more than it brings.
 const SMALL: usize = 100_000;
 
@@ -130,7 +132,8 @@ impl Job<'_> {
         }
         let taps = self.pass.taps.len();
         let rows = self.panels.steps * self.panels.groups * 4 * taps.isqrt().max(1);
-        let chunk = (CHUNK_BYTES / rows.max(1)).clamp(4 * ROWS, 64 * ROWS);
+        let bytes = if rows <= SHORT_ROW { CHUNK_BYTES / 8 } else { CHUNK_BYTES };
+        let chunk = (bytes / rows.max(1)).clamp(4 * ROWS, 64 * ROWS);
         let work = self.pixels * panels * (taps * self.panels.steps + 8) * PANEL;
         let wanted = if work < SMALL { 1 } else { 6 * parallel::threads() };
         let mut chunks = self.pixels.div_ceil(chunk);
