@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::{Graph, Node};
 use crate::error::{Error, Result};
 use crate::op::Call;
-use crate::tensor::Room;
+use crate::tensor::{Room, Tensor};
 
 /// See [`Graph::sort`]. Nodes keep their relative order where it is free.
 pub(super) fn sort(graph: &mut Graph) -> Result<()> {
@@ -81,11 +81,12 @@ pub(super) fn fold(graph: &mut Graph, room: &Room) -> Result<()> {
     for node in std::mem::take(&mut graph.nodes) {
         let constant = |id: usize| if free[id] { None } else { graph.values[id].constant.clone() };
         let known = node.inputs.iter().flatten().all(|&id| constant(id).is_some());
-        if !known {
+        let inputs: Vec<_> = node.inputs.iter().map(|id| id.and_then(constant)).collect();
+        let elements: usize = inputs.iter().flatten().map(Tensor::len).sum();
+        if !known || elements > node.op.folds_up_to() {
             kept.push(node);
             continue;
         }
-        let inputs: Vec<_> = node.inputs.iter().map(|id| id.and_then(constant)).collect();
         let wants = vec![false; inputs.len()];
         let call = Call { inputs, wants: &wants, outputs: node.outputs.len(), room };
         let answer = node.op.apply(call).map_err(|fault| node.error(fault))?;

@@ -113,6 +113,10 @@ struct Resolved {
 }
 
 impl Operator for Einsum {
+    fn folds_up_to(&self) -> usize {
+        super::SHORT_PRODUCT
+    }
+
     fn apply(&self, call: Call<'_>) -> Result<Answer, Fault> {
         let first = call.input(0)?;
         for_float!(first, 0, T => self.forward::<T>(&call))

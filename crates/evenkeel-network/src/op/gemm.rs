@@ -46,6 +46,10 @@ fn build(definition: &Definition<'_>) -> Result<Box<dyn Operator>, Fault> {
 }
 
 impl Operator for Gemm {
+    fn folds_up_to(&self) -> usize {
+        super::SHORT_PRODUCT
+    }
+
     fn apply(&self, call: Call<'_>) -> Result<Answer, Fault> {
         let a = call.input(0)?;
         for_float!(a, 0, T => self.forward::<T>(&call))

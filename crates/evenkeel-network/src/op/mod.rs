@@ -114,6 +114,12 @@ pub trait Operator: Any + Debug + Send + Sync {
         None
     }
 
+    /// The number of constant elements up to which it is run at load. An operator whose work can outgrow what it reads and writes
+    /// is left to the walk beyond that, so that loading stays short whatever a file asks for.
+    fn folds_up_to(&self) -> usize {
+        usize::MAX
+    }
+
     /// Bytes of constants it has packed for its kernels.
     fn packed_bytes(&self) -> usize {
         0
@@ -129,6 +135,9 @@ pub trait Operator: Any + Debug + Send + Sync {
         0.0
     }
 }
+
+/// Elements of which every product is short: a square one of them takes some ten million multiplications.
+pub(crate) const SHORT_PRODUCT: usize = 1 << 17;
 
 /// One request to an operator.
 pub struct Call<'a> {

@@ -87,6 +87,10 @@ fn keep(boxes: &[Edges], scores: &[f64], most: usize, (overlap, least): (f64, Op
 }
 
 impl Operator for NonMaxSuppression {
+    fn folds_up_to(&self) -> usize {
+        1 << 12
+    }
+
     fn passes_gradient(&self, _: usize) -> bool {
         false
     }

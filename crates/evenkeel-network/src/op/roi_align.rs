@@ -264,6 +264,10 @@ impl RoiAlign {
 }
 
 impl Operator for RoiAlign {
+    fn folds_up_to(&self) -> usize {
+        0
+    }
+
     fn layouts(&self) -> Layouts {
         Layouts::ChannelsLast
     }

@@ -239,6 +239,24 @@ fn loops_without_end() {
 }
 
 #[test]
+fn long_work_on_constants_is_left_to_the_walk() {
+    let load = |nodes, trips| {
+        let model = bytes(graph(nodes, vec![], &["y"], vec![longs("size", &[2], &[1500, 1500]), trips]));
+        Network::from_bytes(model, LIMITS).expect("a well-formed model")
+    };
+    let trips = || longs("trips", &[], &[1_000_000_000]);
+    let ones = node("ConstantOfShape", &["size"], &["a"], vec![]);
+    let product = load(vec![ones, node("MatMul", &["a", "a"], &["y"], vec![])], trips());
+    assert_eq!(product.graph().nodes.len(), 1, "the product, but not the matrix, waits for a call");
+    let y = product.run(&[], &["y"]).expect("it runs");
+    assert_eq!(y[0].shape(), [1500, 1500]);
+
+    let ones = node("ConstantOfShape", &["size"], &["y"], vec![]);
+    let looped = load(vec![idle_loop(None), ones], trips());
+    assert!(looped.graph().nodes.len() <= 1, "a loop is not run at load");
+}
+
+#[test]
 fn nesting_without_end() {
     let leaf = || graph(vec![node("Identity", &["x"], &["y"], vec![])], vec![], &["y"], vec![]);
     let deeper = |inner: GraphMessage| {

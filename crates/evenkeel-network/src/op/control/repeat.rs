@@ -106,6 +106,10 @@ pub(super) fn unstack(stack: &Tensor, axis: usize, trip: usize, room: &Room) -> 
 }
 
 impl Operator for Loop {
+    fn folds_up_to(&self) -> usize {
+        0
+    }
+
     fn widened(&self) -> Option<Box<dyn Operator>> {
         Some(Box::new(Loop { body: self.body.widened(), ..*self }))
     }

@@ -97,6 +97,10 @@ impl Scan {
 }
 
 impl Operator for Scan {
+    fn folds_up_to(&self) -> usize {
+        0
+    }
+
     fn widened(&self) -> Option<Box<dyn Operator>> {
         let (scanned, collected) = (self.scanned.clone(), self.collected.clone());
         Some(Box::new(Scan { body: self.body.widened(), states: self.states, scanned, collected }))

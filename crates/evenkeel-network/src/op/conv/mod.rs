@@ -119,6 +119,10 @@ impl Conv {
 }
 
 impl Operator for Conv {
+    fn folds_up_to(&self) -> usize {
+        crate::op::SHORT_PRODUCT
+    }
+
     fn layouts(&self) -> Layouts {
         Layouts::Any
     }

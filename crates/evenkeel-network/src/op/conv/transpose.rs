@@ -127,6 +127,10 @@ impl ConvTranspose {
 }
 
 impl Operator for ConvTranspose {
+    fn folds_up_to(&self) -> usize {
+        crate::op::SHORT_PRODUCT
+    }
+
     fn layouts(&self) -> Layouts {
         Layouts::ChannelsLast
     }

@@ -111,6 +111,10 @@ impl Pool {
 }
 
 impl Operator for Pool {
+    fn folds_up_to(&self) -> usize {
+        crate::op::SHORT_PRODUCT
+    }
+
     fn layouts(&self) -> Layouts {
         Layouts::ChannelsLast
     }
