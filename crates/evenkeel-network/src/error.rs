@@ -29,6 +29,17 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
+    /// A file holds what its reader does not take.
+    #[error("{format} refused: {problem}")]
+    Refused {
+        /// The kind of file.
+        format: &'static str,
+        /// What it holds.
+        problem: String,
+    },
+    /// Weights that do not fit an architecture. All differences are listed.
+    #[error("{0}")]
+    Weights(Box<crate::zoo::Misfit>),
     /// The graph uses what the engine cannot run exactly. All offenders are listed.
     #[error("the network cannot be run:\n{}", list(.0))]
     Unsupported(Vec<Offender>),

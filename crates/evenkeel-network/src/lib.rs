@@ -29,6 +29,7 @@ pub mod plan;
 pub mod profile;
 pub mod run;
 pub mod tensor;
+pub mod zoo;
 
 pub use error::{Error, Fault, Offender, Result};
 pub use network::{Network, Trace};

@@ -13,6 +13,7 @@ use crate::graph::{Dim, Graph, Input, ValueId};
 use crate::plan::Plan;
 use crate::run::{self, Tape};
 use crate::tensor::{Limits, Room, Tensor};
+use crate::zoo;
 
 /// A frozen network. Cheap to share: clone it or put it behind a reference; calls may run at the same time.
 #[derive(Clone, Debug)]
@@ -35,13 +36,18 @@ pub struct Trace {
 }
 
 impl Network {
-    /// The network of an ONNX file, within the default limits.
+    /// The network of an ONNX file, or of a [zoo](crate::zoo) network's weights in a safetensors file or PyTorch checkpoint, within the
+    /// default limits. Which it is, the file's first bytes tell.
     ///
     /// # Errors
-    /// If the file cannot be read, is damaged, or uses what the engine does not have (all of it is listed).
+    /// If the file cannot be read, is damaged, or uses what the engine does not have (all of it is listed); if weights are those
+    /// of no known architecture.
     pub fn load(path: impl AsRef<Path>) -> Result<Network> {
-        let limits = Limits::default();
-        Network::from_graph(format::onnx::load(path.as_ref(), limits)?, limits)
+        let (path, limits) = (path.as_ref(), Limits::default());
+        if zoo::is_checkpoint(path)? {
+            return zoo::load(path)?.blueprint(None)?.network(limits);
+        }
+        Network::from_graph(format::onnx::load(path, limits)?, limits)
     }
 
     /// The network of an ONNX file's bytes. Tensors kept in other files are refused.

@@ -1,7 +1,8 @@
-//! `evenkeel model`: look into a network, check it against stored answers, measure it.
+//! `evenkeel model`: import a network, look into a network, check it against stored answers, measure it.
 
 mod bench;
 mod check;
+mod import;
 mod init;
 mod inspect;
 mod scaling;
@@ -18,6 +19,7 @@ pub(crate) struct ModelArgs {
 
 #[derive(Debug, Subcommand)]
 enum ModelCommand {
+    Import(import::ImportArgs),
     Init(Box<init::InitArgs>),
     Inspect(inspect::InspectArgs),
     Check(check::CheckArgs),
@@ -26,6 +28,7 @@ enum ModelCommand {
 
 pub(crate) fn run(args: ModelArgs) -> anyhow::Result<()> {
     match args.command {
+        ModelCommand::Import(args) => import::run(args),
         ModelCommand::Init(args) => init::run(*args),
         ModelCommand::Inspect(args) => inspect::run(args),
         ModelCommand::Check(args) => check::run(args),

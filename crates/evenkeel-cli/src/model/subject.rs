@@ -12,7 +12,7 @@ const EMBEDDED: &[u8] = include_bytes!("../../../../testdata/networks/dilated.on
 /// Which network, at which size.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Subject {
-    /// The ONNX file; without one, a small network that comes with the program (random weights)
+    /// The network: ONNX, or an imported checkpoint; without one, a small network that comes with the program (random weights)
     pub(crate) model: Option<PathBuf>,
     /// Height and width of the input where the network leaves them free, such as 340x680
     #[arg(long, value_name = "HxW", value_parser = parse_size)]

@@ -1,5 +1,6 @@
-//! Weights by name from a safetensors file, for graphs built in code.
+//! Weights by name in safetensors files, for graphs built in code. A file of a [zoo](crate::zoo) network names its architecture.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use evenkeel_kernels::buffer::Flag;
@@ -7,7 +8,10 @@ use half::{bf16, f16};
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 
 use crate::error::{Error, Result};
-use crate::tensor::{Element, Tensor};
+use crate::tensor::{Data, Element, Tensor};
+
+/// The key of the metadata under which the architecture stands.
+const ARCHITECTURE: &str = "evenkeel.architecture";
 
 fn damaged(problem: impl Into<String>) -> Error {
     Error::Format { format: "safetensors", problem: problem.into() }
@@ -35,6 +39,53 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Vec<(String, Tensor)>> {
     }
     tensors.sort_by(|a, b| a.0.cmp(&b.0));
     Ok(tensors)
+}
+
+/// The architecture a file's bytes name, if they do.
+///
+/// # Errors
+/// If the bytes are damaged.
+pub fn architecture(bytes: &[u8]) -> Result<Option<String>> {
+    let (_, header) = SafeTensors::read_metadata(bytes).map_err(|error| damaged(error.to_string()))?;
+    Ok(header.metadata().as_ref().and_then(|metadata| metadata.get(ARCHITECTURE).cloned()))
+}
+
+/// Whether a file that begins so may be a safetensors file: the length of a header, and the header's brace.
+pub fn looks_like(start: &[u8]) -> bool {
+    matches!(start, [_, _, _, _, _, 0, 0, 0, b'{', ..])
+}
+
+/// The bytes of a file with these tensors, that names their architecture.
+///
+/// # Errors
+/// If a tensor is neither of 32- nor of 64-bit numbers.
+pub fn to_bytes<'t>(
+    architecture: &str,
+    tensors: impl IntoIterator<Item = (&'t str, &'t Tensor)>,
+) -> Result<Vec<u8>> {
+    let mut packed: Vec<(&str, Dtype, Vec<usize>, Vec<u8>)> = Vec::new();
+    for (name, tensor) in tensors {
+        let (dtype, bytes) = match tensor.data() {
+            Data::F32(values) => (Dtype::F32, values.iter().flat_map(|v| v.to_le_bytes()).collect()),
+            Data::F64(values) => (Dtype::F64, values.iter().flat_map(|v| v.to_le_bytes()).collect()),
+            Data::I64(values) => (Dtype::I64, values.iter().flat_map(|v| v.to_le_bytes()).collect()),
+            Data::I32(values) => (Dtype::I32, values.iter().flat_map(|v| v.to_le_bytes()).collect()),
+            _ => {
+                return Err(Error::Graph(format!(
+                    "tensor {name:?} of type {} cannot be kept",
+                    tensor.dtype()
+                )));
+            }
+        };
+        packed.push((name, dtype, tensor.shape().to_vec(), bytes));
+    }
+    let mut views = Vec::new();
+    for (name, dtype, shape, bytes) in &packed {
+        let view = TensorView::new(*dtype, shape.clone(), bytes);
+        views.push((*name, view.map_err(|error| Error::Graph(error.to_string()))?));
+    }
+    let metadata = HashMap::from([(ARCHITECTURE.to_string(), architecture.to_string())]);
+    safetensors::serialize(views, Some(metadata)).map_err(|error| Error::Graph(error.to_string()))
 }
 
 fn tensor(view: &TensorView<'_>) -> Result<Tensor, String> {

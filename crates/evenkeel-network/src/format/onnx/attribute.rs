@@ -6,14 +6,14 @@ use super::values::{self, Refusal};
 use crate::op::Attribute;
 use crate::tensor::Tensor;
 
-mod kind {
-    pub(super) const FLOAT: i32 = 1;
-    pub(super) const INT: i32 = 2;
-    pub(super) const TEXT: i32 = 3;
-    pub(super) const TENSOR: i32 = 4;
-    pub(super) const FLOATS: i32 = 6;
-    pub(super) const INTS: i32 = 7;
-    pub(super) const TEXTS: i32 = 8;
+pub(super) mod kind {
+    pub(crate) const FLOAT: i32 = 1;
+    pub(crate) const INT: i32 = 2;
+    pub(crate) const TEXT: i32 = 3;
+    pub(crate) const TENSOR: i32 = 4;
+    pub(crate) const FLOATS: i32 = 6;
+    pub(crate) const INTS: i32 = 7;
+    pub(crate) const TEXTS: i32 = 8;
 }
 
 /// The kind of an attribute; old files leave it to the field in use.

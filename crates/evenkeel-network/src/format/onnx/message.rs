@@ -37,6 +37,9 @@ pub struct GraphMessage {
     /// The nodes.
     #[prost(message, repeated, tag = "1")]
     pub node: Vec<NodeMessage>,
+    /// Its name, which the standard wants and nothing reads.
+    #[prost(string, tag = "2")]
+    pub name: String,
     /// Tensors that never change, or defaults of inputs.
     #[prost(message, repeated, tag = "5")]
     pub initializer: Vec<TensorMessage>,

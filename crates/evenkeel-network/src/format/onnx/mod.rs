@@ -21,6 +21,7 @@ mod legacy;
 pub mod message;
 mod node;
 mod values;
+pub(crate) mod write;
 
 pub use values::{dtype, type_name};
 

@@ -1,0 +1,77 @@
+"""Takes checkpoints through `evenkeel model import --onnx` and asks onnxruntime and evenkeel's own importer for the same answer.
+
+    python testdata/zoo/exports.py PATH/TO/evenkeel [NAME ...]            (needs torch, torchvision, numpy, onnx, onnxruntime)
+
+For each network of make.py, and both Mask R-CNNs: weights by the rule are saved with torch.save (wrapped in `state_dict`, names with `module.`), imported and recognised, and
+written as ONNX. The answers compared are PyTorch's, onnxruntime's, and (by `evenkeel model check`) those of the ONNX file and of the safetensors file.
+"""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+import onnxruntime
+import torch
+
+import make
+import mask_rcnn
+import rule
+
+
+def run(*command):
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
+    return done.stdout.strip()
+
+
+def apart(got, expected):
+    got, expected = got.astype(np.float64), expected.astype(np.float64)
+    return np.abs(got - expected).max() / max(np.abs(expected).max(), 1e-30) if got.shape == expected.shape else np.inf
+
+
+def compare(program, folder, name, module, answer, size):
+    state = {f"module.{key}": value for key, value in module.state_dict().items()}
+    torch.save({"epoch": 3, "best": 0.5, "state_dict": state}, folder / "net.pth")
+    image = rule.field("image0", (1, 3, *size))
+    with torch.no_grad():
+        expected = {key: value.numpy() for key, value in answer(module, image).items()}
+    arch = ["--arch", name] if name.endswith("_os8") else []
+    told = run(program, "model", "import", folder / "net.pth", *arch, "--onnx", "-o", folder / "net.onnx")
+    assert told.startswith(name + ","), told
+    run(program, "model", "import", folder / "net.pth", *arch, "-o", folder / "net.safetensors")
+    onnx.checker.check_model(folder / "net.onnx")
+    session = onnxruntime.InferenceSession(folder / "net.onnx", providers=["CPUExecutionProvider"])
+    answers = dict(zip([output.name for output in session.get_outputs()], session.run(None, {"image": image.numpy()})))
+    worst = max(apart(answers[key], value) for key, value in expected.items())
+    np.savez(folder / "ref.npz", image=image.numpy(), **answers)
+    for file in ("net.onnx", "net.safetensors"):
+        checked = run(program, "model", "check", folder / file, "--against", folder / "ref.npz", "--size", "%dx%d" % size)
+        print(f"{name:32} onnxruntime against PyTorch {worst:.1e}; evenkeel on {file}:", "; ".join(checked.splitlines()), flush=True)
+    assert worst < 1e-3, worst
+
+
+def logits(module, image):
+    out = module(image)
+    return {"logits": out["out"] if isinstance(out, dict) else out}
+
+
+def main():
+    program, asked = sys.argv[1], set(sys.argv[2:])
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        for name, build, sizes in make.networks():
+            if not asked or name in asked:
+                compare(program, folder, name, rule.fill(build()).float(), logits, sizes[1])
+        for name in ("maskrcnn_resnet50_fpn", "maskrcnn_resnet50_fpn_v2"):
+            if not asked or name in asked:
+                size = mask_rcnn.SIZES[1]
+                module = mask_rcnn.make(name, size, torch.float32)
+                compare(program, folder, name, module, lambda module, image: module(list(image))[0], size)
+
+
+if __name__ == "__main__":
+    main()
