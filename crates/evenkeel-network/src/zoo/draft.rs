@@ -88,16 +88,16 @@ impl<'w> Draft<'w> {
 
     /// A weight of this name and shape, as a constant of the same name.
     pub(super) fn weight(&mut self, name: &str, shape: &[usize]) -> String {
-        self.used.insert(name.into());
+        let first = self.used.insert(name.into());
         match self.weights.get(name) {
+            _ if !first => {}
             None => self.misfit.missing.push((name.into(), shape.to_vec())),
             Some(tensor) if tensor.shape() != shape || tensor.dtype() != DType::F32 => {
                 self.misfit.misshapen.push((name.into(), shape.to_vec(), tensor.describe()));
             }
             Some(tensor) => {
-                if self.taken.insert(name.into()) {
-                    self.blueprint.constants.push((name.into(), tensor.clone()));
-                }
+                self.taken.insert(name.into());
+                self.blueprint.constants.push((name.into(), tensor.clone()));
             }
         }
         name.into()

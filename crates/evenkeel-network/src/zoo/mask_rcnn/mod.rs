@@ -1,8 +1,8 @@
 //! Mask R-CNN on a ResNet-50 with a feature pyramid, with torchvision's names: from one image to boxes, labels, scores and masks, all as one
 //! graph.
 //!
-//! [`fpn`] makes maps at a quarter to a sixty-fourth of the image (`fpn.0` to `fpn.3` and `fpn.pool`), [`proposals`] scores anchors on them and
-//! keeps the best regions, [`heads`] pools each region and says what it is, [`detections`] keeps the best of those, and [`paste`] puts their masks
+//! `fpn` makes maps at a quarter to a sixty-fourth of the image (`fpn.0` to `fpn.3` and `fpn.pool`), `proposals` scores anchors on them and
+//! keeps the best regions, `heads` pools each region and says what it is, `detections` keeps the best of those, and `paste` puts their masks
 //! into the image. The pyramid works on any batch; what follows it on one image. Images are taken at the size they have; torchvision would first
 //! resize them to a shorter side of 800.
 //!
@@ -26,7 +26,7 @@ use super::draft::Draft;
 use super::resnet::{self, EPSILON, ResNet};
 use super::weights::Weights;
 use crate::op::Attribute;
-use crate::tensor::DType;
+use crate::tensor::{DType, Tensor};
 
 /// Channels of the pyramid.
 const CHANNELS: usize = 256;
@@ -65,7 +65,10 @@ pub(super) fn draw(draft: &mut Draft<'_>, net: &Variant) {
     let classes = draft.extent("roi_heads.box_predictor.cls_score.weight", 0, DEFAULT_CLASSES);
     let (scores, deltas) = heads::boxes(draft, net, &maps, (&regions, classes));
     let found = detections::draw(draft, (&scores, &deltas), (&regions, classes), &sizes);
-    let logits = heads::masks(draft, net, &maps, (&found.boxes, classes));
+    // One region more than detections, so that the mask head never has none; nobody reads its mask.
+    let spare = draft.constant("spare", Tensor::new(&[1, 4], vec![0f32, 0.0, 1.0, 1.0]));
+    let regions = draft.along("Concat", "detected_and_spare", &[&found.boxes, &spare], 0);
+    let logits = heads::masks(draft, net, &maps, (&regions, classes));
     let masks = paste::draw(draft, &logits, &found, &sizes);
     draft.output(&found.boxes, "boxes", DType::F32, 2);
     draft.output(&found.labels, "labels", DType::I64, 1);
