@@ -62,12 +62,12 @@ impl<'w> Draft<'w> {
         self.blueprint
     }
 
-    /// Declares an input. Extents that are not numbers may change from call to call.
-    pub(super) fn input(&mut self, name: &str, extents: &[&str], dtype: DType) {
+    /// Declares an input of floats. Extents that are not numbers may change from call to call.
+    pub(super) fn input(&mut self, name: &str, extents: &[&str]) {
         let dim = |extent: &&str| extent.parse().map_or_else(|_| Dim::Free(extent.to_string()), Dim::Fixed);
         let dims = extents.iter().map(dim).collect();
         self.taken.insert(name.into());
-        self.blueprint.inputs.push(Entrance { name: name.into(), dtype, dims });
+        self.blueprint.inputs.push(Entrance { name: name.into(), dtype: DType::F32, dims });
     }
 
     /// The module `old` if it may be called so and the weights call it so, else `new`.

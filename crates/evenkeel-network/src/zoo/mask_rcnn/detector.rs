@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::losses::{binary, cross_entropy, smooth};
 use super::matching::{self, Corners, Match};
-use super::{REGIONS, Variant, box_head, mask_head, mask_target};
+use super::{REGIONS, Variant, box_head, goals, mask_head};
 use crate::error::{Error, Result};
 use crate::network::{Network, Trace};
 use crate::tensor::{Limits, Tensor};
@@ -28,7 +28,6 @@ pub struct Detector {
     network: Network,
     boxes: Network,
     masks: Network,
-    target: Network,
 }
 
 /// What is found in an image, best first.
@@ -117,7 +116,6 @@ impl Detector {
             network: found.blueprint(weights)?.network(limits)?,
             boxes: box_head(weights, variant).network(limits)?,
             masks: mask_head(weights, variant).network(limits)?,
-            target: mask_target().network(limits)?,
         })
     }
 
@@ -238,8 +236,10 @@ impl Detector {
         if of_instances.is_empty() {
             return Ok(Vec::new());
         }
-        let goals = self.mask_goals(image, truth, &of_instances, &owners)?;
-        let goals = floats(&goals)?;
+        let &[_, _, height, width] = image.shape() else { return Err(Error::Graph("not an image".into())) };
+        let goal =
+            |(region, &owner): (&Corners, &usize)| goals::at(&truth[owner].mask, (height, width), region);
+        let goals: Vec<f32> = of_instances.iter().zip(&owners).flat_map(goal).collect();
         let head = self.masks.trace(&given(trace, &of_instances)?, &["mask_logits"])?;
         let logits = floats(&head.tensors()[0])?;
         let classes = head.tensors()[0].shape()[1];
@@ -256,23 +256,6 @@ impl Detector {
         }
         let by_logit = Tensor::new(head.tensors()[0].shape(), by_logit);
         on_maps(head.pullback(&[("mask_logits", by_logit)])?)
-    }
-
-    /// The true masks, cut out at the regions: `[k, 1, 28, 28]`.
-    fn mask_goals(
-        &self,
-        image: &Tensor,
-        truth: &[Instance],
-        regions: &[Corners],
-        owners: &[usize],
-    ) -> Result<Tensor> {
-        let &[_, _, height, width] = image.shape() else { return Err(Error::Graph("not an image".into())) };
-        let masks: Vec<f32> = truth.iter().flat_map(|instance| instance.mask.iter().copied()).collect();
-        let masks = Tensor::new(&[truth.len(), 1, height, width], masks);
-        let owners: Vec<i64> = owners.iter().map(|&owner| owner as i64).collect();
-        let inputs =
-            [("masks", masks), (REGIONS, listed(regions)), ("owners", Tensor::new(&[owners.len()], owners))];
-        Ok(self.target.run(&inputs, &["goals"])?.swap_remove(0))
     }
 }
 

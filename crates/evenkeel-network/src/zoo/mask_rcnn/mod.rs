@@ -12,6 +12,7 @@ mod boxes;
 mod detections;
 mod detector;
 mod fpn;
+mod goals;
 mod heads;
 mod losses;
 mod matching;
@@ -95,23 +96,6 @@ fn mask_head(weights: &Weights, net: &Variant) -> Blueprint {
     })
 }
 
-/// True masks `masks` `[instances, 1, h, w]` cut out at `regions` `[k, 4]` that belong to the instances `owners` `[k]`: `goals` `[k, 1, 28, 28]`.
-fn mask_target() -> Blueprint {
-    let weights = Weights::default();
-    let mut draft = Draft::of_inputs("the goals of Mask R-CNN's masks", &weights);
-    draft.input("masks", &["n", "1", "h", "w"], DType::F32);
-    draft.input(REGIONS, &["k", "4"], DType::F32);
-    draft.input("owners", &["k"], DType::I64);
-    let with = attributes([
-        ("output_height", Attribute::Int(28)),
-        ("output_width", Attribute::Int(28)),
-        ("coordinate_transformation_mode", Attribute::Text("output_half_pixel".into())),
-    ]);
-    let goals = draft.step("RoiAlign", "cut", &["masks", REGIONS, "owners"], with);
-    draft.output(&goals, "goals", DType::F32, 4);
-    draft.unchecked()
-}
-
 /// The input of a head that says where to look.
 const REGIONS: &str = "regions";
 
@@ -119,9 +103,9 @@ fn head(weights: &Weights, draw: impl FnOnce(&mut Draft<'_>, &[String])) -> Blue
     let maps: Vec<String> = (0..4).map(|level| format!("fpn.{level}")).collect();
     let mut draft = Draft::of_inputs("a head of Mask R-CNN", weights);
     for map in &maps {
-        draft.input(map, &["n", "c", "h", "w"], DType::F32);
+        draft.input(map, &["n", "c", "h", "w"]);
     }
-    draft.input(REGIONS, &["k", "4"], DType::F32);
+    draft.input(REGIONS, &["k", "4"]);
     draw(&mut draft, &maps);
     draft.unchecked()
 }
