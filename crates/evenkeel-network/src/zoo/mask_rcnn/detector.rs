@@ -148,7 +148,7 @@ impl Detector {
         truth: &[Instance],
         sampling: Sampling<'_>,
     ) -> Result<(Losses, Tensor)> {
-        check(image, truth)?;
+        check(image, truth, sampling)?;
         let names = names(matches!(sampling, Sampling::Seeded(_)));
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let trace = self.network.trace(&[(IMAGE, image.clone())], &names)?;
@@ -259,21 +259,36 @@ impl Detector {
     }
 }
 
-fn check(image: &Tensor, truth: &[Instance]) -> Result<()> {
+/// Whether corners are in order and in an image of this size, give or take a pixel of rounding.
+fn within(corners: &Corners, (height, width): (usize, usize)) -> bool {
+    let along =
+        |low: f32, high: f32, extent: usize| -1.0 <= low && low <= high && high <= extent as f32 + 1.0;
+    along(corners[0], corners[2], width) && along(corners[1], corners[3], height)
+}
+
+fn check(image: &Tensor, truth: &[Instance], sampling: Sampling<'_>) -> Result<()> {
     let &[1, 3, height, width] = image.shape() else {
         let (expected, got) = ("f32 [1, 3, h, w]".into(), image.describe());
         return Err(Error::Input { name: IMAGE.into(), expected, got });
     };
-    for (i, instance) in truth.iter().enumerate() {
-        if instance.label == 0 || instance.mask.len() != height * width {
+    for (i, Instance { corners, label, mask }) in truth.iter().enumerate() {
+        if *label == 0 || mask.len() != height * width || !within(corners, (height, width)) {
             return Err(Error::Input {
                 name: format!("instance {i}"),
-                expected: format!("a class above 0 and a mask of {height}x{width} pixels"),
-                got: format!("class {} and {} pixels", instance.label, instance.mask.len()),
+                expected: format!("a class above 0, a box and a mask of {height}x{width} pixels"),
+                got: format!("class {label}, {corners:?} and {} pixels", mask.len()),
             });
         }
     }
-    Ok(())
+    let Sampling::Given { regions, .. } = sampling else { return Ok(()) };
+    match regions.iter().find(|region| !within(region, (height, width))) {
+        None => Ok(()),
+        Some(region) => Err(Error::Input {
+            name: REGIONS.into(),
+            expected: format!("boxes in {height}x{width} pixels"),
+            got: format!("{region:?}"),
+        }),
+    }
 }
 
 /// What the losses need of the whole graph.
