@@ -227,4 +227,5 @@ def main():
             compare(name, options.threads, options.rounds, pathlib.Path(folder))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -12,8 +12,8 @@ use evenkeel::task::{Prediction, Truth};
 use serde_json::{Value, json};
 
 use crate::workbench::{
-    DefenceArgs, Subject, class_number, fitted, prediction_json, prediction_words, progress, say, stem_in,
-    truth,
+    DefenceArgs, Subject, check_names, class_number, fitted, prediction_json, prediction_words, progress,
+    stem_in, truth,
 };
 
 /// Change images so that the network errs
@@ -45,6 +45,18 @@ pub(crate) struct AttackArgs {
     /// Draws of the defence's randomness for bpda-eot
     #[arg(long, default_value_t = 20)]
     draws: usize,
+    /// How much of the past mim keeps
+    #[arg(long, default_value_t = 0.5)]
+    momentum: f32,
+    /// The margin beyond which cw and cw-l2 ask for no more; no limit for cw and 0 for cw-l2 if left out
+    #[arg(long)]
+    confidence: Option<f32>,
+    /// Classes that apgd-t aims at
+    #[arg(long, default_value_t = 9)]
+    targets: usize,
+    /// How sharp the tanh is that stands for a sign in `unrolled`
+    #[arg(long, default_value_t = 1.0)]
+    sharpness: f32,
     /// What is true: a class, a label map, or a folder of label maps; left out, the network's own answer
     #[arg(long, value_name = "TRUTH")]
     labels: Option<String>,
@@ -66,13 +78,16 @@ impl AttackArgs {
         let norm = if self.l2 { Norm::L2 } else { Norm::Linf };
         let plain = AttackSettings::new(Budget { norm, radius: parse_radius(&self.epsilon)? });
         let step_size = self.step_size.as_deref().map(parse_radius).transpose()?.unwrap_or(plain.step_size);
-        let (steps, restarts, weight, draws) = (self.steps, self.restarts, self.weight, self.draws);
         Ok(AttackSettings {
             step_size,
-            steps,
-            restarts,
-            weight,
-            draws,
+            steps: self.steps,
+            restarts: self.restarts,
+            weight: self.weight,
+            draws: self.draws,
+            momentum: self.momentum,
+            confidence: self.confidence.unwrap_or(plain.confidence),
+            targets: self.targets,
+            sharpness: self.sharpness,
             seed: self.defence.eyes.seed,
             ..plain
         })
@@ -101,21 +116,36 @@ impl AttackArgs {
     }
 }
 
-/// The attack that left the least of the right answer, and its name.
+/// What one attack came to: the image as an eight-bit file holds it, and the deployed answer for that.
+struct Attempt {
+    name: &'static str,
+    outcome: Outcome,
+    rounded: Image,
+    after: Prediction,
+}
+
+/// The attempt that left the least of the right answer (or came nearest to the target), judged on what is deployed.
 fn worst(
     attacks: &[&'static Attack],
     situation: &Situation<'_>,
     settings: &AttackSettings,
-) -> Result<(&'static str, Outcome)> {
-    let mut kept: Option<(&'static str, Outcome)> = None;
+) -> Result<Attempt> {
+    let task = &situation.model.task;
+    let mut kept: Option<(f64, Attempt)> = None;
     for attack in attacks {
         let outcome = attack.run(situation, settings)?;
-        if kept.as_ref().is_none_or(|(_, k)| outcome.score < k.score) {
-            kept = Some((attack.name, outcome));
+        let rounded = outcome.image.rounded_to_8_bits();
+        let after = situation.deployed(&rounded, settings.seed)?;
+        let left = match situation.target {
+            Some(target) => 1.0 - task.score(&after, target),
+            None => task.score(&after, situation.truth),
+        };
+        if kept.as_ref().is_none_or(|(least, _)| left < *least) {
+            kept = Some((left, Attempt { name: attack.name, outcome, rounded, after }));
         }
     }
     match kept {
-        Some(kept) => Ok(kept),
+        Some((_, attempt)) => Ok(attempt),
         None => bail!("--attack: no attack was named"),
     }
 }
@@ -124,6 +154,9 @@ pub(crate) fn run(args: AttackArgs) -> Result<()> {
     let attacks = args.attack.iter().map(|n| Ok(Attack::named(n)?)).collect::<Result<Vec<_>>>()?;
     let settings = args.settings()?;
     let (model, pictures) = args.subject.load()?;
+    if args.out.is_some() {
+        check_names(&pictures)?;
+    }
     let defence = args.defence.build(&model)?;
     let fixed = model.network.fixed_size().is_some();
     let equivariance = Equivariance::new(args.defence.eyes.views()?.fitted(fixed, model.multiple));
@@ -132,10 +165,9 @@ pub(crate) fn run(args: AttackArgs) -> Result<()> {
     let bar = progress(pictures.len());
     for path in &pictures {
         let image = fitted(&model, path)?;
-        let before = model.predict(&image)?;
         let truth = match &args.labels {
             Some(labels) => truth(&model, labels, path, image.size())?,
-            None => model.task.as_truth(&before),
+            None => model.task.as_truth(&model.predict(&image)?),
         };
         let target = args.target(&model, path, &image, &truth)?;
         let situation = Situation {
@@ -146,25 +178,13 @@ pub(crate) fn run(args: AttackArgs) -> Result<()> {
             defence: defence.as_ref(),
             objective: Some(objective),
         };
-        let (name, outcome) =
-            worst(&attacks, &situation, &settings).with_context(|| path.display().to_string())?;
-        let rounded = outcome.image.rounded_to_8_bits();
-        let saved = args.out.as_ref().map(|folder| save(folder, path, &rounded)).transpose()?;
-        let after = situation.deployed(&rounded, settings.seed)?;
-        let report = Report {
-            path,
-            name,
-            model: &model,
-            situation,
-            before,
-            after,
-            outcome: &outcome,
-            rounded: &rounded,
-        };
-        say(&bar, args.json, &report.json(&settings, saved.as_deref()), &report.words(&settings));
-        bar.inc(1);
+        let before = situation.deployed(&image, settings.seed)?;
+        let attempt = worst(&attacks, &situation, &settings).with_context(|| path.display().to_string())?;
+        let saved = args.out.as_ref().map(|folder| save(folder, path, &attempt.rounded)).transpose()?;
+        let report = Report { path, model: &model, situation, before, attempt: &attempt };
+        bar.say(args.json, &report.json(&settings, saved.as_deref()), &report.words(&settings));
+        bar.done(path);
     }
-    bar.finish_and_clear();
     Ok(())
 }
 
@@ -177,24 +197,24 @@ fn save(folder: &Path, picture: &Path, image: &Image) -> Result<PathBuf> {
 /// What happened to one image.
 struct Report<'a> {
     path: &'a Path,
-    name: &'static str,
     model: &'a Model,
     situation: Situation<'a>,
     before: Prediction,
-    after: Prediction,
-    outcome: &'a Outcome,
-    rounded: &'a Image,
+    attempt: &'a Attempt,
 }
 
 impl Report<'_> {
     /// How right the answers before and after are, and whether the rounded image does what the attacker wants.
     fn scores(&self) -> (f64, f64, bool) {
         let task = &self.model.task;
-        let (before, after) =
-            (task.score(&self.before, self.situation.truth), task.score(&self.after, self.situation.truth));
+        let (before, after) = (
+            task.score(&self.before, self.situation.truth),
+            task.score(&self.attempt.after, self.situation.truth),
+        );
         let fooled = match self.situation.target {
             Some(target) => {
-                task.score(&self.after, target) >= if task.name() == "classification" { 1.0 } else { 0.5 }
+                task.score(&self.attempt.after, target)
+                    >= if task.name() == "classification" { 1.0 } else { 0.5 }
             }
             None => after < before,
         };
@@ -205,19 +225,19 @@ impl Report<'_> {
         let (before, after, fooled) = self.scores();
         json!({
             "image": self.path,
-            "attack": self.name,
+            "attack": self.attempt.name,
             "epsilon_255": settings.budget.radius * 255.0,
             "before": prediction_json(self.model, &self.before),
-            "after": prediction_json(self.model, &self.after),
+            "after": prediction_json(self.model, &self.attempt.after),
             "score_before": before,
             "score_after": after,
-            "score_before_rounding": self.outcome.score,
-            "score_to_target": self.situation.target.map(|t| self.model.task.score(&self.after, t)),
+            "score_before_rounding": self.attempt.outcome.score,
+            "score_to_target": self.situation.target.map(|t| self.model.task.score(&self.attempt.after, t)),
             "still_fools_after_rounding": fooled,
-            "distance": settings.budget.distance(self.situation.image, self.rounded),
-            "looks": self.outcome.trace.len(),
+            "distance": settings.budget.distance(self.situation.image, &self.attempt.rounded),
+            "looks": self.attempt.outcome.trace.len(),
             "saved": saved,
-            "trace": self.outcome.trace,
+            "trace": self.attempt.outcome.trace,
         })
     }
 
@@ -231,10 +251,10 @@ impl Report<'_> {
         format!(
             "{}: {} at {:.1}/255: {} -> {}; score {before:.3} -> {after:.3}; {verdict}",
             self.path.display(),
-            self.name,
+            self.attempt.name,
             settings.budget.radius * 255.0,
             prediction_words(self.model, &self.before),
-            prediction_words(self.model, &self.after),
+            prediction_words(self.model, &self.attempt.after),
         )
     }
 }

@@ -7,7 +7,7 @@ use evenkeel::corrupt::{CORRUPTIONS, Corruption};
 use evenkeel::image::Image;
 use serde_json::json;
 
-use crate::workbench::{pictures, progress, say, stem_in};
+use crate::workbench::{Format, check_names, pictures, progress, stem_in};
 
 /// Corrupt images as ImageNet-C does
 #[derive(Debug, clap::Args)]
@@ -27,6 +27,9 @@ pub(crate) struct CorruptArgs {
     /// The folder for `NAME.CORRUPTION_SEVERITY.png`
     #[arg(long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
+    /// How they are written
+    #[arg(long, value_enum, default_value = "png")]
+    format: Format,
     /// One line of JSON per file written
     #[arg(long)]
     json: bool,
@@ -41,6 +44,7 @@ pub(crate) fn run(args: CorruptArgs) -> Result<()> {
         }
     }
     let images = pictures(&args.images)?;
+    check_names(&images)?;
     let bar = progress(images.len() * chosen.len() * args.severity.len());
     for path in &images {
         let image = Image::load(path)?;
@@ -50,14 +54,13 @@ pub(crate) fn run(args: CorruptArgs) -> Result<()> {
                     .apply(&image, severity, args.seed)
                     .with_context(|| path.display().to_string())?;
                 let stem = stem_in(&args.out, path)?;
-                let file = PathBuf::from(format!("{}.{}_{severity}.png", stem.display(), corruption.name));
-                corrupted.save_png(&file)?;
+                let name = format!("{}.{}_{severity}", stem.display(), corruption.name);
+                let file = args.format.save(&corrupted, &name)?;
                 let value = json!({ "image": path, "corruption": corruption.name, "severity": severity, "saved": file });
-                say(&bar, args.json, &value, &file.display().to_string());
-                bar.inc(1);
+                bar.say(args.json, &value, &file.display().to_string());
+                bar.done(path);
             }
         }
     }
-    bar.finish_and_clear();
     Ok(())
 }

@@ -10,7 +10,7 @@ use evenkeel::random::Random;
 use evenkeel::task::Truth;
 use serde_json::json;
 
-use crate::workbench::{Eyes, fitted, pictures, prediction_json, prediction_words, progress, say, truth};
+use crate::workbench::{Eyes, fitted, pictures, prediction_json, prediction_words, progress, truth};
 
 /// Say how strange images are, and how wrong the answers may be
 #[derive(Debug, clap::Args)]
@@ -87,9 +87,8 @@ fn calibrate(args: &DetectArgs, model: &Model, folder: &PathBuf) -> Result<Calib
             let looks = Looks::at(model, &image, &views, Outputs::Softmax)?;
             errors.push((looks.cell_variances(), true_error(&looks, &truth)));
         }
-        bar.inc(1);
+        bar.done(path);
     }
-    bar.finish_and_clear();
     let mut calibration = Calibration::new(model, &detector, &scores, args.false_alarms)?;
     calibration.bias = (!errors.is_empty()).then(|| fit_bias(&errors)).transpose()?;
     Ok(calibration)
@@ -160,9 +159,8 @@ fn judge(args: &DetectArgs, model: &Model, calibration: Option<&Calibration>) ->
             if bias.is_some() { "" } else { " (bias not fitted)" },
             prediction_words(model, &prediction),
         );
-        say(&bar, args.json, &value, &words);
-        bar.inc(1);
+        bar.say(args.json, &value, &words);
+        bar.done(path);
     }
-    bar.finish_and_clear();
     Ok(())
 }

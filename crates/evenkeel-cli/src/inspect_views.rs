@@ -12,7 +12,7 @@ use evenkeel::task::{Prediction, best_classes};
 use evenkeel::view::View;
 use serde_json::json;
 
-use crate::workbench::{Eyes, fitted, palette, prediction_json, prediction_words, progress, say, stem_in};
+use crate::workbench::{Eyes, fitted, palette, prediction_json, prediction_words, progress, stem_in};
 
 /// Show an image, its views, the answers undone, and where they differ
 #[derive(Debug, clap::Args)]
@@ -49,9 +49,7 @@ pub(crate) fn run(args: InspectViewsArgs) -> Result<()> {
     let described: Vec<_> = views
         .iter()
         .zip(&differs)
-        .map(
-            |(v, d)| json!({ "view": format!("{:?}", v.motion), "colour": v.colour.is_some(), "differs": d }),
-        )
+        .map(|(v, d)| json!({ "view": v.motion.to_string(), "colour": v.colour.is_some(), "differs": d }))
         .collect();
     let value = json!({
         "image": args.image,
@@ -64,10 +62,10 @@ pub(crate) fn run(args: InspectViewsArgs) -> Result<()> {
     for (view, share) in views.iter().zip(&differs) {
         let colour = if view.colour.is_some() { ", other colours" } else { "" };
         words +=
-            &format!("  {:?}{colour}: differs on {:.1} % of what was in sight\n", view.motion, 100.0 * share);
+            &format!("  {}{colour}: differs on {:.1} % of what was in sight\n", view.motion, 100.0 * share);
     }
     words += &format!("  picture: {}", file.display());
-    say(&progress(1), args.json, &value, &words);
+    progress(1).say(args.json, &value, &words);
     Ok(())
 }
 

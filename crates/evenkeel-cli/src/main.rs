@@ -50,8 +50,21 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", sentence(&error));
             ExitCode::from(2)
         }
     }
+}
+
+/// An error and its causes in one line; a cause that the error before it has already told is not told twice.
+fn sentence(error: &anyhow::Error) -> String {
+    let mut told = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if told.is_empty() {
+            told = cause;
+        } else if !told.ends_with(&cause) {
+            told += &format!(": {cause}");
+        }
+    }
+    told
 }

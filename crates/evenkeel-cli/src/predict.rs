@@ -1,14 +1,17 @@
 //! `evenkeel predict`: what a network says of images, defended and doubted if asked.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use evenkeel::detect::{Calibration, Detector};
-use evenkeel::verdict::Court;
+use evenkeel::model::Model;
+use evenkeel::task::Prediction;
+use evenkeel::verdict::{Court, Verdict};
 use serde_json::json;
 
 use crate::workbench::{
-    DefenceArgs, Subject, fitted, prediction_json, prediction_words, progress, say, stem_in, write_prediction,
+    DefenceArgs, Format, Subject, check_names, fitted, palette, prediction_json, prediction_words, progress,
+    stem_in,
 };
 
 /// Say what is in images
@@ -27,6 +30,9 @@ pub(crate) struct PredictArgs {
     /// Write label maps, overlays and defended images into this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// How overlays and defended images are written
+    #[arg(long, value_enum, default_value = "png")]
+    format: Format,
     /// One line of JSON per image
     #[arg(long)]
     json: bool,
@@ -34,6 +40,9 @@ pub(crate) struct PredictArgs {
 
 pub(crate) fn run(args: PredictArgs) -> Result<()> {
     let (model, pictures) = args.subject.load()?;
+    if args.out.is_some() {
+        check_names(&pictures)?;
+    }
     let defence = args.defence.build(&model)?;
     let eyes = &args.defence.eyes;
     let calibration = args.calibration.as_ref().map(|path| Calibration::load(path, &model)).transpose()?;
@@ -54,11 +63,7 @@ pub(crate) fn run(args: PredictArgs) -> Result<()> {
         let image = fitted(&model, path)?;
         let verdict = court.judge(&model, &image)?;
         if let Some(folder) = &args.out {
-            let stem = stem_in(folder, path)?;
-            write_prediction(&model, &verdict.shown, &verdict.prediction, &stem)?;
-            if verdict.defended {
-                verdict.shown.save_png(format!("{}.defended.png", stem.display()))?;
-            }
+            write(&model, &verdict, &stem_in(folder, path)?, args.format)?;
         }
         let value = json!({
             "image": path,
@@ -80,9 +85,22 @@ pub(crate) fn run(args: PredictArgs) -> Result<()> {
         if verdict.defended {
             words += ", defended";
         }
-        say(&bar, args.json, &value, &words);
-        bar.inc(1);
+        bar.say(args.json, &value, &words);
+        bar.done(path);
     }
-    bar.finish_and_clear();
+    Ok(())
+}
+
+/// Writes the label map, the map over the picture, and the picture as the defence left it.
+fn write(model: &Model, verdict: &Verdict, stem: &Path, format: Format) -> Result<()> {
+    let name = |what: &str| format!("{}.{what}", stem.display());
+    if let Prediction::Map(map) = &verdict.prediction {
+        let palette = palette(model);
+        map.save_png(name("labels.png"), Some(&palette))?;
+        format.save(&map.overlaid(&verdict.shown, &palette, 0.5)?, &name("overlay"))?;
+    }
+    if verdict.defended {
+        format.save(&verdict.shown, &name("defended"))?;
+    }
     Ok(())
 }

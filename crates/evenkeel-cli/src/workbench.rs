@@ -142,7 +142,8 @@ pub(crate) fn fitted(model: &Model, path: &Path) -> Result<Image> {
     model.fit(&image).with_context(|| path.display().to_string())
 }
 
-/// The truth for a picture: a class number, or the label map of the same name in a folder, or the one label map given.
+/// The truth for a picture: a class number, or the label map of the same name in a folder, or the one label map given. A label
+/// map must have the size of the picture, or the size it is brought to.
 pub(crate) fn truth(model: &Model, labels: &str, picture: &Path, size: (usize, usize)) -> Result<Truth> {
     if model.task.name() == "classification" {
         return Ok(Truth::Class(class_number(model, labels)?));
@@ -156,11 +157,16 @@ pub(crate) fn truth(model: &Model, labels: &str, picture: &Path, size: (usize, u
         Some(palette) => LabelMap::load_painted(&path, palette)?,
         None => LabelMap::load(&path)?,
     };
-    if map.size() != size && model.size.is_none() {
-        let words = |(h, w): (usize, usize)| format!("{w}x{h}");
-        bail!("{}: the label map is {}, the image {}", path.display(), words(map.size()), words(size));
+    map.check_classes(model.classes, &path.display().to_string())?;
+    if map.size() == size {
+        return Ok(Truth::Map(map));
     }
-    Ok(Truth::Map(map.resized(size.0, size.1)))
+    let original = Image::load(picture)?.size();
+    if map.size() != original {
+        let words = |(h, w): (usize, usize)| format!("{w}x{h}");
+        bail!("{}: the label map is {}, the image {}", path.display(), words(map.size()), words(original));
+    }
+    Ok(Truth::Map(model.fit_labels(&map).with_context(|| path.display().to_string())?))
 }
 
 /// A class by number or name.
@@ -233,18 +239,38 @@ pub(crate) fn prediction_words(model: &Model, prediction: &Prediction) -> String
     }
 }
 
-/// Writes what is said of a picture into a folder: the label map, and the map over the picture.
-pub(crate) fn write_prediction(
-    model: &Model,
-    shown: &Image,
-    prediction: &Prediction,
-    stem: &Path,
-) -> Result<()> {
-    if let Prediction::Map(map) = prediction {
-        let palette = palette(model);
-        let named = |ending: &str| PathBuf::from(format!("{}{ending}", stem.display()));
-        map.save_png(named(".labels.png"), Some(&palette))?;
-        map.overlaid(shown, &palette, 0.5)?.save_png(named(".overlay.png"))?;
+/// How pictures are written.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// PNG of 8 bits
+    Png,
+    /// PNG of 16 bits
+    Png16,
+    /// JPEG of quality 95
+    Jpeg,
+}
+
+impl Format {
+    /// Writes a picture as this name with the format's ending, and says which file that is.
+    pub(crate) fn save(self, image: &Image, name: &str) -> Result<PathBuf> {
+        let path = PathBuf::from(format!("{name}.{}", if let Self::Jpeg = self { "jpg" } else { "png" }));
+        match self {
+            Self::Png => image.save_png(&path)?,
+            Self::Png16 => image.save_png16(&path)?,
+            Self::Jpeg => image.save_jpeg(&path, 95)?,
+        }
+        Ok(path)
+    }
+}
+
+/// Refuses pictures whose results would be written over one another.
+pub(crate) fn check_names(pictures: &[PathBuf]) -> Result<()> {
+    let mut seen = std::collections::HashMap::new();
+    for picture in pictures {
+        if let Some(other) = seen.insert(picture.file_stem(), picture) {
+            let (a, b) = (other.display(), picture.display());
+            bail!("{a} and {b} have the same name: one's results would be written over the other's");
+        }
     }
     Ok(())
 }
@@ -256,19 +282,51 @@ pub(crate) fn stem_in(folder: &Path, picture: &Path) -> Result<PathBuf> {
     Ok(folder.join(stem))
 }
 
-/// A bar on a terminal, silence elsewhere.
-pub(crate) fn progress(count: usize) -> ProgressBar {
-    if count < 2 || !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {eta} left {msg}");
-    ProgressBar::new(count as u64).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+/// How far a command is: a bar on a terminal, plain lines on standard error elsewhere.
+pub(crate) struct Progress {
+    bar: Option<ProgressBar>,
+    count: usize,
+    done: std::cell::Cell<usize>,
 }
 
-/// Prints one result: a line of JSON, or words.
-pub(crate) fn say(bar: &ProgressBar, as_json: bool, value: &Value, words: &str) {
-    bar.suspend(|| match as_json {
-        true => println!("{value}"),
-        false => println!("{words}"),
+/// The progress of so many parts; a single one needs none.
+pub(crate) fn progress(count: usize) -> Progress {
+    let bar = std::io::stderr().is_terminal().then(|| {
+        let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {eta} left {msg}");
+        let bar = if count < 2 { ProgressBar::hidden() } else { ProgressBar::new(count as u64) };
+        bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
     });
+    Progress { bar, count, done: std::cell::Cell::new(0) }
+}
+
+impl Progress {
+    /// One part more is done, and is called this.
+    pub(crate) fn done(&self, name: &Path) {
+        self.done.set(self.done.get() + 1);
+        match &self.bar {
+            Some(bar) => bar.inc(1),
+            None if self.count > 1 => eprintln!("{}/{} {}", self.done.get(), self.count, name.display()),
+            None => {}
+        }
+    }
+
+    /// Prints one result: a line of JSON, or words.
+    pub(crate) fn say(&self, as_json: bool, value: &Value, words: &str) {
+        let print = || match as_json {
+            true => println!("{value}"),
+            false => println!("{words}"),
+        };
+        match &self.bar {
+            Some(bar) => bar.suspend(print),
+            None => print(),
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
 }

@@ -179,13 +179,75 @@ fn views_are_shown_on_one_sheet() {
     assert!(Image::load(bench.path().join("out/scene.views.png")).unwrap().height() > 9 * 30);
 }
 
+/// Without a terminal, what was done is told in plain lines on standard error, and results alone on standard output.
+#[test]
+fn progress_is_told_in_lines() {
+    let bench = bench();
+    let output = evenkeel(bench.path(), &["predict", "segmenter.onnx", "scene.png", "tile.png", "--json"]);
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "1/2 scene.png\n2/2 tile.png\n");
+    assert_eq!(lines(&String::from_utf8(output.stdout).unwrap()).len(), 2);
+    assert!(evenkeel(bench.path(), &["predict", "segmenter.onnx", "scene.png"]).stderr.is_empty());
+}
+
+/// Files are the same for any number of threads.
+#[test]
+fn threads_do_not_change_a_byte() {
+    let bench = bench();
+    let files = |threads: &str| -> Vec<Vec<u8>> {
+        let run = |args: &[&str]| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_evenkeel"));
+            command.args(args).args(["--out", threads]).current_dir(bench.path());
+            assert!(command.env("RAYON_NUM_THREADS", threads).output().unwrap().status.success(), "{args:?}");
+        };
+        run(&["predict", "segmenter.onnx", "scene.png", "--defence", "equivariance", "--defence-steps", "3"]);
+        run(&[
+            "attack",
+            "segmenter.onnx",
+            "scene.png",
+            "--steps",
+            "4",
+            "--attack",
+            "bpda",
+            "--defence",
+            "random",
+        ]);
+        run(&["corrupt", "scene.png", "--corruption", "all"]);
+        let mut paths: Vec<PathBuf> =
+            std::fs::read_dir(bench.path().join(threads)).unwrap().map(|e| e.unwrap().path()).collect();
+        paths.sort();
+        paths.iter().map(|p| std::fs::read(p).unwrap()).collect()
+    };
+    let one = files("1");
+    assert_eq!(one.len(), 3 + 1 + 15);
+    assert!(one == files("3"), "three threads wrote other files than one");
+}
+
 #[test]
 fn corruptions_are_written() {
     let bench = bench();
     let args =
         ["corrupt", "scene.png", "--corruption", "fog,jpeg_compression", "--severity", "1,5", "--out", "out"];
     assert_eq!(works(bench.path(), &args).lines().count(), 4);
-    assert!(Image::load(bench.path().join("out/scene.fog_5.png")).is_ok());
+    let plain = Image::load(bench.path().join("out/scene.fog_5.png")).unwrap();
+    for (format, file, most) in [("jpeg", "scene.fog_5.jpg", 0.1), ("png16", "scene.fog_5.png", 0.5 / 255.0)]
+    {
+        let args = [
+            "corrupt",
+            "scene.png",
+            "--corruption",
+            "fog",
+            "--severity",
+            "5",
+            "--out",
+            format,
+            "--format",
+            format,
+        ];
+        works(bench.path(), &args);
+        let other = Image::load(bench.path().join(format).join(file)).unwrap();
+        let apart = plain.pixels().iter().zip(other.pixels()).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(apart > 0.0 && apart <= most + 1e-6, "{format}: {apart}");
+    }
     assert!(
         refused(bench.path(), &["corrupt", "tile.png", "--corruption", "fog"]).contains("at least 32x32")
     );
@@ -202,32 +264,59 @@ fn bad_input_is_refused_in_words() {
     let mut huge = std::fs::read(at("scene.png")).unwrap();
     huge[16..24].copy_from_slice(&[0, 0, 0x75, 0x30, 0, 0, 0x75, 0x30]);
     std::fs::write(at("huge.png"), huge).unwrap();
+    // a frame header of four components is all there need be
+    let inks = [&[0xff, 0xd8, 0xff, 0xc0, 0, 20, 8, 0, 16, 0, 16, 4][..], &[0; 40]].concat();
+    std::fs::write(at("inks.jpg"), inks).unwrap();
     picture(1, 1).save_png(at("dot.png")).unwrap();
     LabelMap::new(8, 8, vec![0; 64]).unwrap().save_png(at("small_labels.png"), None).unwrap();
     LabelMap::new(32, 48, vec![9; 32 * 48]).unwrap().save_png(at("labels9.png"), None).unwrap();
     std::fs::copy(testdata("poisoned.onnx"), at("poisoned.onnx")).unwrap();
     std::fs::copy(at("classifier.evenkeel.toml"), at("poisoned.evenkeel.toml")).unwrap();
     std::fs::copy(testdata("classifier.onnx"), at("bare.onnx")).unwrap();
+    std::fs::create_dir(at("twin")).unwrap();
+    std::fs::copy(at("scene.png"), at("twin/scene.png")).unwrap();
     let before = std::fs::read_dir(bench.path()).unwrap().count();
     for (args, words) in [
         (vec!["predict", "segmenter.onnx", "empty.png"], "empty.png: the file is empty"),
         (vec!["predict", "segmenter.onnx", "cut.png"], "cut.png: cut short"),
         (vec!["predict", "segmenter.onnx", "huge.png"], "huge.png: the header announces 30000x30000"),
-        (vec!["predict", "segmenter.onnx", "missing.png"], "missing.png"),
-        (vec!["predict", "classifier.onnx", "dot.png"], "expected 16x16, got 1x1"),
+        (
+            vec!["predict", "segmenter.onnx", "missing.png"],
+            "error: missing.png: No such file or directory (os error 2)\n",
+        ),
+        (vec!["predict", "segmenter.onnx", "inks.jpg"], "inks.jpg: a CMYK JPEG"),
+        (
+            vec!["detect", "segmenter.onnx", "scene.png", "--calibration", "none.toml"],
+            "none.toml: No such file",
+        ),
+        (vec!["predict", "classifier.onnx", "dot.png"], "dot.png: image: 1x1 is too small"),
+        (vec!["predict", "segmenter.onnx", "dot.png"], "dot.png: image: 1x1 is too small"),
         (vec!["predict", "classifier.onnx", "scene.png"], "expected 16x16, got 48x32"),
-        (vec!["predict", "poisoned.onnx", "tile.png"], "NaN"),
+        (vec!["predict", "poisoned.onnx", "tile.png"], "poisoned.onnx: tensor scores is not a finite number"),
+        (vec!["predict", "gone.onnx", "tile.png"], "gone.onnx: No such file"),
         (vec!["predict", "bare.onnx", "tile.png"], "evenkeel model init bare.onnx"),
         (vec!["predict", "scene.png", "scene.png"], "scene"),
         (
             vec!["attack", "segmenter.onnx", "scene.png", "--labels", "small_labels.png"],
             "small_labels.png: the label map is 8x8",
         ),
-        (vec!["attack", "segmenter.onnx", "scene.png", "--labels", "labels9.png"], "label 9"),
+        (
+            vec!["attack", "segmenter.onnx", "scene.png", "--labels", "labels9.png"],
+            "labels9.png: label 9 has no class",
+        ),
+        (
+            vec!["attack", "segmenter.onnx", "scene.png", "--labels", "scene.png"],
+            "at row 0, column 0 belongs to no class of the palette",
+        ),
+        (vec!["attack", "segmenter.onnx", "scene.png", "--attack", "cw-l2", "--l2"], "classifiers"),
         (vec!["attack", "segmenter.onnx", "scene.png", "--epsilon", "lots"], "lots"),
         (vec!["attack", "segmenter.onnx", "scene.png", "--attack", "bpda"], "needs a defence"),
         (vec!["attack", "segmenter.onnx", "scene.png", "--attack", "fab"], "classifiers"),
         (vec!["predict", "segmenter.onnx", "scene.png", "--defence", "rotation"], "head"),
+        (
+            vec!["predict", "segmenter.onnx", "scene.png", "twin/scene.png", "--out", "out"],
+            "scene.png and twin/scene.png have the same name",
+        ),
         (vec!["detect", "segmenter.onnx"], "no images"),
         (vec!["model", "init", "segmenter.onnx"], "--force"),
         (vec!["model", "init", "bare.onnx"], "--task is needed"),

@@ -131,10 +131,9 @@ fn ranked(scores: &Tensor, labels: &Labels, rank: usize) -> Result<Labels> {
 }
 
 pub(super) fn square(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
-    if settings.budget.norm != Norm::Linf {
-        return Err(Error::setting("attack square", "is made for L∞ budgets"));
-    }
-    climb(situation, settings, LossKind::Margin, &|| Box::new(Square { share: 0.8 }))
+    // the published shares of the first square
+    let share = if settings.budget.norm == Norm::Linf { 0.8 } else { 0.1 };
+    climb(situation, settings, LossKind::Margin, &|| Box::new(Square { share }))
 }
 
 /// Task loss plus weight times the view objective, both at the attacked image.

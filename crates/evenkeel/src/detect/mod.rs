@@ -155,24 +155,39 @@ impl Looks {
     /// If the network refuses one.
     pub fn at(model: &Model, image: &Image, views: &[View], outputs: Outputs) -> Result<Self> {
         let base = model.scores(image)?;
+        let look = |view: &View| Ok((view.clone(), model.scores(&view.apply(image))?));
+        let seen = views.par_iter().map(look).collect::<Result<Vec<_>>>()?;
+        Self::of(model, image.size(), &base, &seen, outputs)
+    }
+
+    /// The same from scores that are there already: the image's own, and each view's.
+    ///
+    /// # Errors
+    /// If they are not scores of this model, or not finite.
+    pub fn of(
+        model: &Model,
+        size: (usize, usize),
+        base: &Tensor,
+        seen: &[(View, Tensor)],
+        outputs: Outputs,
+    ) -> Result<Self> {
         base.check_finite(&model.output)?;
         let extents = base.extents(&model.output)?;
         let flat = extents.cells() == 1;
-        let look = |view: &View| {
-            let scores = model.scores(&view.apply(image))?;
+        let look = |(view, scores): &(View, Tensor)| {
             let seen = scores.extents(&model.output)?;
-            let map = probabilities(&scores, seen, outputs);
+            let map = probabilities(scores, seen, outputs);
             // a classifier's answer has no place to be brought back to
             Ok(match flat {
                 true => (map, vec![1.0]),
                 false => (
-                    view.undo(image.size(), &map, seen, extents.size()),
-                    view.mask(image.size(), seen.size(), extents.size()),
+                    view.undo(size, &map, seen, extents.size()),
+                    view.mask(size, seen.size(), extents.size()),
                 ),
             })
         };
-        let views = views.par_iter().map(look).collect::<Result<Vec<_>>>()?;
-        Ok(Self { extents, base: probabilities(&base, extents, outputs), views })
+        let views = seen.par_iter().map(look).collect::<Result<Vec<_>>>()?;
+        Ok(Self { extents, base: probabilities(base, extents, outputs), views })
     }
 
     /// Σ over views of the mean squared distance per cell in sight.

@@ -1,4 +1,4 @@
-//! Writing pictures: PNG of 8 or 16 bits, whole or not at all.
+//! Writing pictures: PNG of 8 or 16 bits and JPEG, whole or not at all.
 
 use std::io::Write;
 use std::path::Path;
@@ -83,6 +83,27 @@ impl Image {
     /// If the encoder fails.
     pub fn encode_png(&self) -> Result<Vec<u8>> {
         encode_png(&self.layout(png::BitDepth::Eight), &self.to_rgb8(), Path::new("image"))
+    }
+
+    /// Writes a JPEG of this quality, 1 to 100; what is read back differs a little.
+    ///
+    /// # Errors
+    /// If the picture has sides beyond what a JPEG can hold, or the file cannot be written.
+    pub fn save_jpeg(&self, path: impl AsRef<Path>, quality: u8) -> Result<()> {
+        let path = path.as_ref();
+        let mut bytes = Vec::new();
+        let (Ok(width), Ok(height)) = (u16::try_from(self.width), u16::try_from(self.height)) else {
+            return Err(Error::picture(
+                path,
+                format!("{}x{} is too large for a JPEG", self.width, self.height),
+            ));
+        };
+        let mut encoder =
+            ::image::codecs::jpeg::JpegEncoder::new_with_quality(&mut bytes, quality.clamp(1, 100));
+        let colour = ::image::ExtendedColorType::Rgb8;
+        let written = encoder.encode(&self.to_rgb8(), width.into(), height.into(), colour);
+        written.map_err(|e| Error::picture(path, e))?;
+        write_atomically(path, &bytes)
     }
 
     /// The picture as one grey plane would be seen: each pixel's mean of three, eight bits.

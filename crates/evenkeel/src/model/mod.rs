@@ -15,10 +15,13 @@ pub use onnx::Onnx;
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::image::{Image, Palette};
+use crate::image::{Image, LabelMap, Palette};
 use crate::network::{Network, Tensor};
 use crate::task::{Prediction, Task, task_named};
 use crate::view::Sampler;
+
+/// Images with a shorter side than this are refused, unless a network takes no other: nothing is left of them in a smaller view.
+const SMALLEST: usize = 8;
 
 /// A frozen network and what it means.
 pub struct Model {
@@ -36,6 +39,8 @@ pub struct Model {
     pub resize: ResizeRule,
     /// The size images are brought to; `None` keeps theirs.
     pub size: Option<(usize, usize)>,
+    /// How many classes it tells apart; 0 if it was never tried.
+    pub classes: usize,
     /// The names of the classes, if given.
     pub class_names: Vec<String>,
     /// The colours of the classes, for label maps.
@@ -56,6 +61,7 @@ impl Model {
             multiple: 1,
             resize: ResizeRule::Refuse,
             size,
+            classes: 0,
             class_names: Vec::new(),
             palette: None,
             hash: String::new(),
@@ -68,6 +74,7 @@ impl Model {
     /// If either cannot be read, they do not fit each other, or the network's answer is not finite.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
+        std::fs::metadata(path).map_err(Error::io(path))?;
         Self::with_contract(path, &Contract::beside(path)?)
     }
 
@@ -88,7 +95,7 @@ impl Model {
             }
             (fixed, declared) => fixed.or(declared.map(|[h, w]| (h, w))),
         };
-        let model = Self {
+        let mut model = Self {
             size,
             multiple: contract.input.multiple,
             resize: contract.input.resize,
@@ -97,12 +104,13 @@ impl Model {
             hash,
             ..Self::new(Box::new(network), task_named(&contract.task)?, &contract.output, &contract.feature)
         };
-        model.try_once()?;
+        let tried = model.try_once();
+        model.classes = tried.map_err(|e| Error::File { path: path.to_owned(), reason: e.to_string() })?;
         Ok(model)
     }
 
-    /// One look at a grey image: scores must be finite and have as many classes as there are names and colours.
-    fn try_once(&self) -> Result<()> {
+    /// One look at a grey image: scores must be finite and have as many classes as there are names and colours. Gives their number.
+    fn try_once(&self) -> Result<usize> {
         let side = 64usize.div_ceil(self.multiple) * self.multiple;
         let size = self.size.unwrap_or((side, side));
         let scores = self.scores(&Image::filled(size.0, size.1, 0.5))?;
@@ -116,7 +124,24 @@ impl Model {
                 return Err(Error::mismatch(what, format!("{classes}, one per class"), count));
             }
         }
-        Ok(())
+        Ok(classes)
+    }
+
+    /// The (height, width) that an image of this one is brought to.
+    fn wanted(&self, (h, w): (usize, usize)) -> Result<(usize, usize)> {
+        let cut = |side: usize| side / self.multiple * self.multiple;
+        let wanted = self.size.unwrap_or((cut(h), cut(w)));
+        let least = self.multiple.max(SMALLEST);
+        if h.min(w) < least && wanted != (h, w) || h.min(w) < SMALLEST && self.size != Some((h, w)) {
+            let reason = format!("{w}x{h} is too small; at least {least}x{least} is needed");
+            return Err(Error::setting("image", reason));
+        }
+        if wanted != (h, w) && self.resize == ResizeRule::Refuse {
+            let words = |(h, w): (usize, usize)| format!("{w}x{h}");
+            let what = "size of the image (the contract says resize = \"refuse\")";
+            return Err(Error::mismatch(what, words(wanted), words((h, w))));
+        }
+        Ok(wanted)
     }
 
     /// The image at the network's own size, as the contract says.
@@ -124,33 +149,44 @@ impl Model {
     /// # Errors
     /// If the contract forbids changing the image's size, or the image is too small.
     pub fn fit(&self, image: &Image) -> Result<Image> {
-        let (h, w) = image.size();
-        let wanted = match self.size {
-            Some(size) => size,
-            None => {
-                let cut = |side: usize| side / self.multiple * self.multiple;
-                (cut(h), cut(w))
-            }
-        };
-        if wanted.0 == 0 || wanted.1 == 0 {
-            let reason =
-                format!("{w}x{h} is smaller than the {m}x{m} that the network needs", m = self.multiple);
-            return Err(Error::setting("image", reason));
-        }
-        if wanted == (h, w) {
+        let size = image.size();
+        let wanted = self.wanted(size)?;
+        if wanted == size {
             return Ok(image.clone());
         }
-        let from = match self.resize {
-            ResizeRule::Refuse => {
-                let words = |(h, w): (usize, usize)| format!("{w}x{h}");
-                let what = "size of the image (the contract says resize = \"refuse\")";
-                return Err(Error::mismatch(what, words(wanted), words((h, w))));
-            }
-            ResizeRule::Stretch => image.clone(),
-            ResizeRule::Crop => middle(image, wanted)?,
+        let part = self.part(size, wanted);
+        let rows = (0..3).flat_map(|c| (0..part.height).map(move |y| (c, y)));
+        let line = |(c, y): (usize, usize)| {
+            image.plane(c)[(part.top + y) * size.1 + part.left..][..part.width].iter().copied()
         };
-        let pixels = Sampler::resize(from.size(), wanted).apply(from.pixels(), 3);
+        let kept: Vec<f32> = rows.flat_map(line).collect();
+        let pixels = Sampler::resize((part.height, part.width), wanted).apply(&kept, 3);
         Image::new(wanted.0, wanted.1, pixels)
+    }
+
+    /// The label map of an image, brought to the network's size as [`Model::fit`] brings the image.
+    ///
+    /// # Errors
+    /// As [`Model::fit`].
+    pub fn fit_labels(&self, map: &LabelMap) -> Result<LabelMap> {
+        let size = map.size();
+        let wanted = self.wanted(size)?;
+        let part = self.part(size, wanted);
+        let line =
+            |y: usize| map.labels()[(part.top + y) * size.1 + part.left..][..part.width].iter().copied();
+        let kept = LabelMap::new(part.height, part.width, (0..part.height).flat_map(line).collect())?;
+        Ok(kept.resized(wanted.0, wanted.1))
+    }
+
+    /// The part of an image that is kept before it is resized.
+    fn part(&self, (h, w): (usize, usize), wanted: (usize, usize)) -> Part {
+        if self.resize != ResizeRule::Crop {
+            return Part { top: 0, left: 0, height: h, width: w };
+        }
+        let scale = (h as f64 / wanted.0 as f64).min(w as f64 / wanted.1 as f64);
+        let side = |n: usize, most: usize| ((n as f64 * scale).round() as usize).clamp(1, most);
+        let (height, width) = (side(wanted.0, h), side(wanted.1, w));
+        Part { top: (h - height) / 2, left: (w - width) / 2, height, width }
     }
 
     /// The scores for an image at the network's size.
@@ -170,14 +206,10 @@ impl Model {
     }
 }
 
-/// The largest middle part of an image with the proportions of `wanted`.
-fn middle(image: &Image, wanted: (usize, usize)) -> Result<Image> {
-    let (h, w) = image.size();
-    let scale = (h as f64 / wanted.0 as f64).min(w as f64 / wanted.1 as f64);
-    let side = |n: usize, most: usize| ((n as f64 * scale).round() as usize).clamp(1, most);
-    let (height, width) = (side(wanted.0, h), side(wanted.1, w));
-    let (top, left) = ((h - height) / 2, (w - width) / 2);
-    let rows = (0..3).flat_map(|c| (0..height).map(move |y| (c, y)));
-    let pixels = rows.flat_map(|(c, y)| image.plane(c)[(top + y) * w + left..][..width].iter().copied());
-    Image::new(height, width, pixels.collect())
+/// A window of an image.
+struct Part {
+    top: usize,
+    left: usize,
+    height: usize,
+    width: usize,
 }

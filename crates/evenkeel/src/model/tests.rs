@@ -64,9 +64,13 @@ fn images_are_brought_to_size_only_as_allowed() {
     model.resize = ResizeRule::Stretch;
     assert_eq!(model.fit(&picture((17, 30), 1)).unwrap().size(), (16, 24));
     let sentence = model.fit(&picture((1, 1), 1)).unwrap_err().to_string();
-    assert!(sentence.contains("1x1 is smaller"), "{sentence}");
+    assert!(sentence.contains("1x1 is too small"), "{sentence}");
     model.size = Some((16, 16));
     model.resize = ResizeRule::Crop;
     let wide = model.fit(&picture((16, 48), 1)).unwrap();
     assert_eq!(wide.plane(0)[..16], picture((16, 48), 1).plane(0)[16..32], "the middle, untouched");
+    let numbers = LabelMap::new(16, 48, (0..16 * 48).map(|i| i as u16 % 48).collect()).unwrap();
+    assert_eq!(model.fit_labels(&numbers).unwrap().labels()[..16], numbers.labels()[16..32], "as the image");
+    model.resize = ResizeRule::Refuse;
+    assert!(model.fit_labels(&numbers).is_err());
 }

@@ -1,8 +1,9 @@
 //! A weighted sum of objectives at an image: its value and its gradient with respect to the image.
 //!
 //! One pass over the image itself serves every term; each view has one pass of its own. All passes run before any pullback, since
-//! a comparison needs all features first; what waits meanwhile are the tapes, which are small. Views run side by side, and their
-//! gradients are added in the order of the views, so the sum does not depend on threads.
+//! a comparison needs all features first; what waits meanwhile are the tapes, which are small. Views run side by side, those that
+//! enlarge the image one after another (a pass uses all threads anyway, and two large ones at once would need twice the memory);
+//! their gradients are added in the order of the views, so the sum does not depend on threads.
 
 use rayon::prelude::*;
 
@@ -127,33 +128,47 @@ struct Look<'a> {
     taped: bool,
 }
 
+/// Does the work for every item, the marked ones one after another and then the others side by side; results keep their places.
+fn in_turn<T: Send, R: Send>(
+    items: Vec<T>,
+    marked: &[bool],
+    work: impl Fn(T) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
+    let (first, rest): (Vec<_>, Vec<_>) = items.into_iter().enumerate().partition(|(i, _)| marked[*i]);
+    let numbered = |(i, item)| work(item).map(|result| (i, result));
+    let mut all = first.into_iter().map(numbered).collect::<Result<Vec<_>>>()?;
+    all.extend(rest.into_par_iter().map(numbered).collect::<Result<Vec<_>>>()?);
+    all.sort_by_key(|(i, _)| *i);
+    Ok(all.into_iter().map(|(_, result)| result).collect())
+}
+
 impl Look<'_> {
+    /// Whether a view shows twice as many pixels as the image has, or more.
+    fn enlarges(&self, view: &View) -> bool {
+        let ((h, w), to) = (self.image.size(), view.placement(self.image.size()).to);
+        to.0 * to.1 >= 2 * h * w
+    }
+
     /// The term's value, its cotangent on the image's own features, and what its views lead back to the image, weighted.
     fn term(&self, term: &ViewTerm<'_>, base: &Tensor, random: &Random) -> Result<(f64, Vec<f32>, Vec<f32>)> {
         let views = term.objective.draw(random);
-        let passes = views
-            .into_par_iter()
-            .map(|view| {
-                let mut pass = pass(self.network, &view.apply(self.image), &[self.feature], self.taped)?;
-                let features = pass.tensors.remove(0);
-                Ok(((view, features), pass.tape))
-            })
-            .collect::<Result<Vec<_>>>()?;
+        let large: Vec<bool> = views.iter().map(|view| self.enlarges(view)).collect();
+        let passes = in_turn(views, &large, |view| {
+            let mut pass = pass(self.network, &view.apply(self.image), &[self.feature], self.taped)?;
+            let features = pass.tensors.remove(0);
+            Ok(((view, features), pass.tape))
+        })?;
         let (seen, tapes): (Vec<(View, Tensor)>, Vec<_>) = passes.into_iter().unzip();
         let compared = term.objective.compare(self.image.size(), base, &seen)?;
         if !self.taped {
             return Ok((compared.value, compared.base, Vec::new()));
         }
-        let gradients = tapes
-            .into_par_iter()
-            .zip(&seen)
-            .zip(compared.seen)
-            .map(|((tape, (view, _)), cotangent)| {
-                let tape = tape.expect("a taped pass has a tape");
-                let on_view = tape.pullback(&[(0, &cotangent)])?;
-                Ok(view.pull_apply(self.image, &on_view))
-            })
-            .collect::<Result<Vec<_>>>()?;
+        let ways: Vec<_> = tapes.into_iter().zip(&seen).zip(compared.seen).collect();
+        let gradients = in_turn(ways, &large, |((tape, (view, _)), cotangent)| {
+            let tape = tape.expect("a taped pass has a tape");
+            let on_view = tape.pullback(&[(0, &cotangent)])?;
+            Ok(view.pull_apply(self.image, &on_view))
+        })?;
         let mut total = vec![0.0; self.image.pixels().len()];
         gradients.iter().for_each(|g| add_scaled(&mut total, term.weight, g));
         Ok((compared.value, compared.base, total))

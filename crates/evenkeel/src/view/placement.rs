@@ -54,6 +54,32 @@ pub enum Motion {
     },
 }
 
+impl std::fmt::Display for Motion {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match *self {
+            Self::Stay => write!(f, "as it is"),
+            Self::Resize { height, width } => write!(f, "height x{height:.2}, width x{width:.2}"),
+            Self::Flip { width } => write!(f, "mirrored, width x{width:.2}"),
+            Self::Rotate { degrees, normalised: false } => write!(f, "turned by {degrees:.1}°"),
+            Self::Rotate { degrees, normalised: true } => {
+                write!(f, "turned by {degrees:.1}° in normalised coordinates")
+            }
+            Self::Turn { quarters } => write!(f, "turned by {}°", 90 * u32::from(quarters)),
+            Self::Crop { top, left, height, width } => write!(
+                f,
+                "window of {:.0} % by {:.0} %, {:.0} % down and {:.0} % right",
+                100.0 * height,
+                100.0 * width,
+                100.0 * top,
+                100.0 * left
+            ),
+            Self::Translate { down, right } => {
+                write!(f, "moved {:.0} % down and {:.0} % right", 100.0 * down, 100.0 * right)
+            }
+        }
+    }
+}
+
 /// An affine map from the seen canvas to the image's: image = matrix · seen + offset.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Placement {

@@ -1,0 +1,72 @@
+//! ESPNet on Cityscapes: clean and attacked mIoU, bare and under each defence. The attack is made on the bare network (transfer).
+
+use std::time::Instant;
+
+use evenkeel::attack::{Attack, AttackSettings};
+use evenkeel::budget::Budget;
+use evenkeel::defence::{Defence, DefenceSettings};
+use evenkeel::image::{Image, LabelMap};
+use evenkeel::model::Model;
+use evenkeel::task::{Prediction, Truth};
+use rayon::prelude::*;
+
+use crate::{heads, situation, support};
+
+/// PGD-20 at 4/255, steps of 1/255, on each image, rounded to 8 bits; kept in the temporary folder for the next trial.
+pub(crate) fn attacked(model: &Model, images: &[Image], truths: &[Truth]) -> Vec<Image> {
+    let folder = std::env::temp_dir().join("evenkeel-trials");
+    std::fs::create_dir_all(&folder).expect("a temporary folder");
+    let one = |(i, (image, truth)): (usize, (&Image, &Truth))| {
+        let file = folder.join(format!("espnet-pgd-{i}.png"));
+        if let Ok(kept) = Image::load(&file) {
+            return kept;
+        }
+        let settings = AttackSettings::new(Budget::linf(4.0 / 255.0));
+        let outcome = Attack::named("pgd").unwrap().run(&situation(model, image, truth), &settings).unwrap();
+        outcome.image.save_png(&file).expect("room for a picture");
+        outcome.image.rounded_to_8_bits()
+    };
+    images.par_iter().zip(truths).enumerate().map(one).collect()
+}
+
+/// The images in two halves: what is fitted for one half sees only the other.
+pub(crate) fn halves(images: &[(Image, LabelMap)]) -> [Vec<Image>; 2] {
+    let (first, second) = images.split_at(images.len() / 2);
+    [first, second].map(|half| half.iter().map(|(image, _)| image.clone()).collect())
+}
+
+/// mIoU of one defence on `what`: the clean or the attacked images.
+pub(crate) fn defended(name: &str, steps: usize, what: &str, count: usize) {
+    let folder = support::data().expect("the shared data folder");
+    let model = support::espnet(&folder);
+    let images = support::cityscapes(&folder, count);
+    let miou = |shown: &[Image]| {
+        let mut confusion = support::Confusion::default();
+        for (image, (_, truth)) in shown.iter().zip(&images) {
+            let Prediction::Map(map) = model.predict(image).unwrap() else { unreachable!() };
+            confusion.add(&map, truth);
+        }
+        100.0 * confusion.mean_iou()
+    };
+    let clean: Vec<Image> = images.iter().map(|(i, _)| i.clone()).collect();
+    let truths: Vec<Truth> = images.iter().map(|(_, t)| Truth::Map(t.clone())).collect();
+    let given = if what == "clean" { clean } else { attacked(&model, &clean, &truths) };
+    let start = Instant::now();
+    let [first, second] = halves(&images);
+    let defences = [&second, &first].map(|others| {
+        let (head, bank) = heads::fitted(name, &model, others);
+        let settings =
+            DefenceSettings { steps, head, bank, ..DefenceSettings::standard(Budget::linf(6.0 / 255.0)) };
+        Defence::named(name, &model, settings).unwrap()
+    });
+    let defend = |(i, image): (usize, &Image)| {
+        defences[usize::from(i >= first.len())].apply(&model, image, i as u64).unwrap().image
+    };
+    let shown: Vec<Image> = given.iter().enumerate().map(defend).collect();
+    println!(
+        "espnet, {count} images, {name} T={}, {what}: {:.2} ({:.0} s)",
+        defences[0].steps,
+        miou(&shown),
+        start.elapsed().as_secs_f64()
+    );
+}
