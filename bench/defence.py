@@ -59,7 +59,7 @@ class Torch:
 
     def views(self):
         from torch.nn import functional as F
-        from torchvision.transforms import v2
+        from torchvision.transforms import ColorJitter
 
         def resized(x, size):
             return F.interpolate(x, size=size, mode="bilinear", align_corners=False)
@@ -71,7 +71,7 @@ class Torch:
         def rotated(degrees):
             return (lambda x: self.turned(x, degrees)), (lambda f, _: self.turned(f, -degrees))
 
-        jitter = v2.ColorJitter(0.8, 0.8, 0.8, 0.2)
+        jitter = ColorJitter(0.8, 0.8, 0.8, 0.2)
         colour = jitter, (lambda f, _: f)
         flip = (lambda x: x.flip(-1)), (lambda f, _: f.flip(-1))
         return [scaled(2), scaled(0.3), scaled(2), scaled(0.5), rotated(11.0), rotated(-7.0), colour, flip]
