@@ -36,7 +36,20 @@ enum Command {
     Score(score::ScoreArgs),
 }
 
+/// A reader who has seen enough (`evenkeel … | head`) ends the program without a word.
+fn leave_quietly_when_nobody_reads() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let words = panic.payload().downcast_ref::<String>();
+        if words.is_some_and(|words| words.starts_with("failed printing to stdout")) {
+            std::process::exit(0);
+        }
+        usual(panic);
+    }));
+}
+
 fn main() -> ExitCode {
+    leave_quietly_when_nobody_reads();
     let outcome = match Cli::parse().command {
         Command::Attack(args) => attack::run(args),
         Command::Corrupt(args) => corrupt::run(args),

@@ -196,9 +196,12 @@ fn semantic(args: &SemanticArgs) -> Result<()> {
             bracket(interval)
         );
     }
-    for (class, iou) in figures.iou().iter().enumerate() {
+    let class_intervals: Vec<Option<Interval>> = (0..usize::from(args.classes))
+        .map(|class| score.interval(CONFIDENCE, |overlap| overlap.iou()[class]))
+        .collect();
+    for (class, (iou, interval)) in figures.iou().iter().zip(&class_intervals).enumerate() {
         let iou = iou.map_or("absent".into(), |iou| format!("{iou:.6}"));
-        text += &format!("\nIoU of {class:<8} {iou}");
+        text += &format!("\nIoU of {class:<8} {iou}{}", bracket(interval));
     }
     if score.outside() > 0 {
         text += &format!(
@@ -212,7 +215,11 @@ fn semantic(args: &SemanticArgs) -> Result<()> {
         "pixel_accuracy": figures.pixel_accuracy(),
         "class_iou": figures.iou(),
         "predicted_outside_classes": score.outside(),
-        "intervals": { "mean_iou": headline[0].2, "pixel_accuracy": headline[1].2 },
+        "intervals": {
+            "mean_iou": headline[0].2,
+            "pixel_accuracy": headline[1].2,
+            "class_iou": class_intervals,
+        },
     });
     args.common.print(&report, &text, &skipped)
 }

@@ -1,7 +1,8 @@
 //! Scoring 5000 images' worth of COCO results (36 000 truths, 100 000 detections), beside pycocotools in the same run.
 //!
 //! `cargo bench -p evenkeel-study --bench coco_scoring`. The files are synthetic, from a seed. Each side reads the two
-//! files, scores masks and gives the twelve numbers in a process of its own, which reports seconds and its peak memory.
+//! files, scores masks and gives the twelve numbers in a process of its own, which reports seconds and how far its resident
+//! memory rose from when its program and libraries were loaded to the peak.
 //! The peer is `benches/peers/coco_scoring.py` under $EVENKEEL_PYTHON or `python3`; where that or pycocotools is missing,
 //! only our own figures are printed.
 
@@ -97,6 +98,7 @@ fn write_files(folder: &Path) {
 
 /// This process's side: scores and reports.
 fn score(folder: &Path) {
+    let before = resident_megabytes("VmRSS:");
     let start = Instant::now();
     let (truth_path, results_path) = (folder.join("truth.json"), folder.join("results.json"));
     let truth = read_ground_truth(&truth_path).expect("the truth");
@@ -109,11 +111,16 @@ fn score(folder: &Path) {
     };
     let figures = comparison.score().expect("a score").0.figures().0.map(|figure| figure.unwrap_or(-1.0));
     let seconds = start.elapsed().as_secs_f64();
+    let megabytes = resident_megabytes("VmHWM:") - before;
+    println!("{}", json!({"seconds": seconds, "megabytes": megabytes, "figures": figures}));
+}
+
+/// A line of this process's memory report; not a number where there is no such report.
+fn resident_megabytes(line: &str) -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kilobytes: f64 =
-        peak.and_then(|l| l.split_whitespace().next()).and_then(|n| n.parse().ok()).unwrap_or(f64::NAN);
-    println!("{}", json!({"seconds": seconds, "megabytes": kilobytes / 1024.0, "figures": figures}));
+    let kilobytes =
+        status.lines().find_map(|l| l.strip_prefix(line)?.split_whitespace().next()?.parse().ok());
+    kilobytes.unwrap_or(f64::NAN) / 1024.0
 }
 
 /// Runs one side and reads its report.

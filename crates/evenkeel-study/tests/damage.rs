@@ -219,6 +219,60 @@ fn manifests_with_wrong_paths_labels_or_columns() {
     assert_names(&offenders, "table.csv", "column `image`");
 }
 
+#[cfg(feature = "parquet")]
+#[test]
+fn a_parquet_table_cut_off_or_of_another_kind() {
+    let copy = Copy::of("manifest");
+    let at = || Dataset::open("manifest", &copy.path("table.parquet"), &Request::default());
+    for keep in [400, 40, 3, 0] {
+        copy.cut("table.parquet", keep);
+        let Err(Error::Offenders(offenders)) = at() else { panic!("{keep} bytes were taken for a table") };
+        assert_names(&offenders, "table.parquet", "not readable as Parquet");
+    }
+}
+
+#[test]
+fn every_layout_names_a_picture_that_does_not_decode() {
+    let pictures = [
+        ("imagenet", "imagenet-folders", "val"),
+        ("imagenet", "imagenet-flat", ""),
+        ("cityscapes", "cityscapes", "leftImg8bit"),
+        ("voc", "voc", "JPEGImages"),
+        ("coco", "coco", "val2017"),
+        ("coco-voc21", "coco", "val2017"),
+        ("camvid", "camvid", "test"),
+        ("folder", "folder", ""),
+        ("labelled-folder", "labelled-folder", "images"),
+    ];
+    for (kind, folder, below) in pictures {
+        let copy = Copy::of(folder);
+        let picture = first_picture(&copy.path(below)).unwrap_or_else(|| panic!("{folder} has a picture"));
+        let bytes = fs::read(&picture).unwrap();
+        fs::write(&picture, &bytes[..bytes.len() / 2]).unwrap();
+        let name = picture.file_name().unwrap().to_string_lossy();
+        assert_names(&copy.offenders(kind), &name, "");
+        let whole = Dataset::open(kind, &copy.root, &Request::default()).unwrap().len();
+        match copy.ready(kind, true) {
+            Ok(dataset) => assert_eq!((dataset.len(), dataset.skipped().len()), (whole - 1, 1), "{kind}"),
+            Err(error) => assert!(whole == 1, "{kind}: {error}"),
+        }
+    }
+}
+
+/// The first PNG or JPEG below a folder.
+fn first_picture(folder: &Path) -> Option<PathBuf> {
+    let mut entries: Vec<PathBuf> = fs::read_dir(folder).ok()?.map(|e| e.unwrap().path()).collect();
+    entries.sort();
+    let is_picture = |path: &Path| {
+        path.extension()
+            .is_some_and(|e| ["png", "jpg", "jpeg"].contains(&&*e.to_string_lossy().to_lowercase()))
+    };
+    entries.into_iter().find_map(|path| match path.is_dir() {
+        true => first_picture(&path),
+        false => is_picture(&path).then_some(path),
+    })
+}
+
 #[test]
 fn a_wrong_path_or_kind_is_said_in_a_sentence() {
     let nowhere = Path::new("/nowhere/at/all");

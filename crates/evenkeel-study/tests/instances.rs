@@ -1,12 +1,12 @@
-//! The twelve COCO numbers against pycocotools, on a thousand small random pairs.
+//! The twelve COCO numbers against pycocotools, on a thousand small random pairs and on a real network's results.
 
 mod fixture;
 
-use evenkeel_study::dataset::coco_json::{Detection, GroundTruth};
+use evenkeel_study::dataset::coco_json::{Detection, GroundTruth, read_ground_truth, read_results};
 use evenkeel_study::metric::Bootstrap;
 use evenkeel_study::metric::instance::{FileComparison, InstanceFigures, InstanceScore, NAMES, Regions};
 use serde::Deserialize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 #[derive(Deserialize)]
 struct Case {
@@ -46,6 +46,51 @@ fn a_thousand_random_pairs_score_as_the_official_tool_does() {
         assert_equal(&score(&case.truth, &case.results, Regions::Masks).figures(), &case.segm, n, "segm");
         assert_equal(&score(&case.truth, &case.results, Regions::Boxes).figures(), &case.bbox, n, "bbox");
     }
+}
+
+/// What pycocotools 2.0.11 says of a real network's results on fifty real images.
+const REAL_MASKS: [f64; 12] = [
+    0.400157375,
+    0.621526285,
+    0.407195540,
+    0.165849437,
+    0.430044788,
+    0.666015829,
+    0.321009942,
+    0.464035518,
+    0.475708290,
+    0.213370941,
+    0.502415647,
+    0.725882353,
+];
+const REAL_BOXES: [f64; 12] = [
+    0.459778208,
+    0.637174668,
+    0.494492616,
+    0.232751242,
+    0.493490719,
+    0.718509737,
+    0.345610392,
+    0.546625458,
+    0.563739316,
+    0.303555607,
+    0.593029292,
+    0.796666667,
+];
+
+#[test]
+fn real_results_score_as_the_official_tool_does() {
+    let shared = std::env::var_os("EVENKEEL_DATA")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
+    let folder = shared.join("coco");
+    if !folder.is_dir() {
+        println!("skipped: {} is not there", folder.display());
+        return;
+    }
+    let truth = read_ground_truth(&folder.join("instances_val.json")).unwrap();
+    let results = read_results(&folder.join("yolo11n_seg_results.json")).unwrap();
+    assert_equal(&score(&truth, &results, Regions::Masks).figures(), &REAL_MASKS, 0, "segm");
+    assert_equal(&score(&truth, &results, Regions::Boxes).figures(), &REAL_BOXES, 0, "bbox");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! divided by 255 and sixteen-bit ones by 65535, so saving and loading at the same depth gives the same numbers back. A file
 //! is written under a temporary name and renamed, so nothing partial is ever left behind.
 
+mod jpeg;
 mod label_map;
 mod load;
 mod palette;

@@ -1,4 +1,4 @@
-//! A table that names pictures and their truths: CSV, or Parquet if the program was built with it.
+//! A table that names pictures and their truths: CSV or Parquet.
 //!
 //! Columns: `image` (a path, relative to the table), and at most one of `label` (a class number, or a class name, numbered
 //! in sorted order) and `label_map` (the path of a label PNG). An optional `id` names the sample. Other columns are left alone.
@@ -119,7 +119,8 @@ impl Table {
 
 #[cfg(not(feature = "parquet"))]
 fn read_parquet(path: &Path) -> Result<Table> {
-    let remedy = "build with `--features parquet`, or save the table as CSV";
+    let remedy =
+        "build without `--no-default-features`, or with `--features parquet`, or save the table as CSV";
     Err(Error::Offenders(vec![Offender::new(path, "this program was built without Parquet", remedy)]))
 }
 
@@ -128,7 +129,7 @@ fn read_parquet(path: &Path) -> Result<Table> {
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::Field;
     let file = std::fs::File::open(path).map_err(|e| fault(path, e.to_string()))?;
-    let reader = SerializedFileReader::new(file).map_err(|e| fault(path, e.to_string()))?;
+    let reader = SerializedFileReader::new(file).map_err(|e| broken_parquet(path, e))?;
     let header: Vec<String> = reader
         .metadata()
         .file_metadata()
@@ -138,8 +139,8 @@ fn read_parquet(path: &Path) -> Result<Table> {
         .map(|c| c.name().to_string())
         .collect();
     let mut columns: Vec<Vec<String>> = vec![Vec::new(); header.len()];
-    for row in reader.get_row_iter(None).map_err(|e| fault(path, e.to_string()))? {
-        let row = row.map_err(|e| fault(path, e.to_string()))?;
+    for row in reader.get_row_iter(None).map_err(|e| broken_parquet(path, e))? {
+        let row = row.map_err(|e| broken_parquet(path, e))?;
         for (column, (_, cell)) in columns.iter_mut().zip(row.get_column_iter()) {
             column.push(match cell {
                 Field::Str(text) => text.clone(),
@@ -148,4 +149,15 @@ fn read_parquet(path: &Path) -> Result<Table> {
         }
     }
     Table::from_columns(path, header.into_iter().zip(columns))
+}
+
+#[cfg(feature = "parquet")]
+fn broken_parquet(path: &Path, error: parquet::errors::ParquetError) -> Error {
+    let remedy = match error.to_string().to_lowercase() {
+        text if text.contains("zstd") || text.contains("brotli") => {
+            "save the table with snappy, gzip or no compression, or as CSV"
+        }
+        _ => "write the table anew, or save it as CSV",
+    };
+    Error::Offenders(vec![Offender::new(path, format!("not readable as Parquet: {error}"), remedy)])
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use ::image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, metadata::Orientation};
 
-use super::{Image, planar};
+use super::{Image, jpeg, planar};
 use crate::error::{Error, Result};
 
 /// More pixels than this, in millions, are refused.
@@ -31,31 +31,28 @@ impl Image {
     pub fn decode(bytes: &[u8], path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let format = format_of(bytes, path)?;
-        if format == ImageFormat::Jpeg && jpeg_components(bytes) == Some(4) {
-            return Err(Error::picture(path, "a CMYK JPEG (four components); convert it to RGB first"));
-        }
-        if format == ImageFormat::Jpeg && !jpeg_is_whole(bytes) {
-            return Err(Error::picture(path, "cut short: the JPEG ends before its last line"));
-        }
-        if format == ImageFormat::Png {
-            let (height, width) =
-                png_size(bytes).ok_or_else(|| Error::picture(path, "cut short inside its header"))?;
-            check_size(path, height, width)?;
-        }
-        let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
-        reader.no_limits();
-        let mut decoder = reader.into_decoder().map_err(|e| Error::picture(path, damaged(e)))?;
-        let (width, height) = decoder.dimensions();
-        check_size(path, height as usize, width as usize)?;
-        let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
-        let mut picture =
-            DynamicImage::from_decoder(decoder).map_err(|e| Error::picture(path, damaged(e)))?;
+        let (mut picture, orientation) = match format {
+            ImageFormat::Jpeg => jpeg::decode(bytes, path)?,
+            _ => decode_png(bytes, path)?,
+        };
         picture.apply_orientation(orientation);
         from_dynamic(&picture, path)
     }
 }
 
-fn damaged(error: ::image::ImageError) -> String {
+fn decode_png(bytes: &[u8], path: &Path) -> Result<(DynamicImage, Orientation)> {
+    let (height, width) =
+        png_size(bytes).ok_or_else(|| Error::picture(path, "cut short inside its header"))?;
+    check_size(path, height, width)?;
+    let mut reader = ImageReader::with_format(Cursor::new(bytes), ImageFormat::Png);
+    reader.no_limits();
+    let mut decoder = reader.into_decoder().map_err(|e| Error::picture(path, damaged(e)))?;
+    let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
+    let picture = DynamicImage::from_decoder(decoder).map_err(|e| Error::picture(path, damaged(e)))?;
+    Ok((picture, orientation))
+}
+
+pub(super) fn damaged(error: impl std::fmt::Display) -> String {
     format!("cut short or damaged: {error}")
 }
 
@@ -114,38 +111,4 @@ fn png_size(bytes: &[u8]) -> Option<(usize, usize)> {
         Some(u32::from_be_bytes(four.try_into().ok()?) as usize)
     };
     Some((side(20)?, side(16)?))
-}
-
-/// Whether an end-of-image marker follows the first scan. The decoder itself fills what is missing with grey.
-fn jpeg_is_whole(bytes: &[u8]) -> bool {
-    let Some(scan) = jpeg_segment(bytes, |marker| marker == 0xda) else {
-        return true; // no scan was found: the decoder will say why
-    };
-    // Inside a scan 0xff is always followed by 0 or a restart marker, so this pair is the end and nothing else.
-    bytes[scan..].windows(2).rev().any(|pair| pair == [0xff, 0xd9])
-}
-
-/// The number of components in a JPEG's frame header, if one is found.
-fn jpeg_components(bytes: &[u8]) -> Option<u8> {
-    // A frame header: any SOF but the table markers that share its range.
-    let frame = |marker: u8| matches!(marker, 0xc0..=0xcf) && !matches!(marker, 0xc4 | 0xc8 | 0xcc);
-    bytes.get(jpeg_segment(bytes, frame)? + 9).copied()
-}
-
-/// Where the first segment with a wanted marker begins.
-fn jpeg_segment(bytes: &[u8], wanted: impl Fn(u8) -> bool) -> Option<usize> {
-    let mut at = 2;
-    while at + 3 < bytes.len() {
-        if bytes[at] != 0xff {
-            return None;
-        }
-        let marker = bytes[at + 1];
-        match marker {
-            0xff => at += 1,
-            _ if wanted(marker) => return Some(at),
-            0x01 | 0xd0..=0xd8 => at += 2,
-            _ => at += 2 + usize::from(u16::from_be_bytes([bytes[at + 2], bytes[at + 3]])),
-        }
-    }
-    None
 }
