@@ -11,7 +11,7 @@ mod palette;
 mod save;
 
 pub use label_map::{IGNORED, LabelMap};
-pub use load::MAX_MEGAPIXELS;
+pub use load::{MAX_MEGAPIXELS, Picture};
 pub use palette::Palette;
 pub use save::write_atomically;
 

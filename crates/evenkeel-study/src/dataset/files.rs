@@ -1,7 +1,8 @@
 //! Data sets whose samples are picture files, each with a class, a label-map file, or nothing beside it.
 
-use super::{Offender, Sample, Source, Truth};
+use super::{Offender, Preparation, Sample, Source, Truth};
 use crate::metric::IGNORE;
+use evenkeel::image::Picture;
 use evenkeel::{Image, LabelMap};
 use std::path::{Path, PathBuf};
 
@@ -70,6 +71,19 @@ impl Source for FileSource {
                 Truth::Labels(map)
             }
         };
+        Ok(Sample { id: item.id.clone(), image, truth })
+    }
+
+    /// Pictures without a label map are resized as they come out of the decoder.
+    fn load_prepared(&self, index: usize, preparation: Preparation) -> Result<Sample, Offender> {
+        let item = &self.items[index];
+        let truth = match &item.truth {
+            FileTruth::Unlabelled => Truth::Unlabelled,
+            FileTruth::Class(class) => Truth::Class(*class),
+            FileTruth::LabelFile(_) => return preparation.apply(self.load(index)?),
+        };
+        let fault = |e| broken(&item.picture, &e, "fetch it again, or leave it out with --skip-bad");
+        let image = preparation.image(Picture::load(&item.picture).map_err(fault)?).map_err(fault)?;
         Ok(Sample { id: item.id.clone(), image, truth })
     }
 }

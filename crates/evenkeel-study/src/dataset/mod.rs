@@ -110,6 +110,11 @@ pub trait Source: Send + Sync {
 
     /// Reads a sample at its own size; whatever is wrong with it is an offender.
     fn load(&self, index: usize) -> std::result::Result<Sample, Offender>;
+
+    /// Reads a sample at its prepared size; sources that can do both in one pass do.
+    fn load_prepared(&self, index: usize, preparation: Preparation) -> std::result::Result<Sample, Offender> {
+        preparation.apply(self.load(index)?)
+    }
 }
 
 /// An image with its truth.
@@ -230,8 +235,7 @@ impl Dataset {
     pub fn sample(&self, position: usize) -> Result<Sample> {
         self.listing
             .source
-            .load(self.selection[position])
-            .and_then(|sample| self.preparation.apply(sample))
+            .load_prepared(self.selection[position], self.preparation)
             .map_err(|offender| Error::Offenders(vec![offender]))
     }
 

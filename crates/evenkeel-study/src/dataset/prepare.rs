@@ -3,10 +3,11 @@
 //! Images: bilinear with antialiasing (see `resample`). Label maps and object masks: nearest. Image and truth always go
 //! through the same rule, so a label stays on its pixel.
 
-use super::resample::{Window, resized_window};
+use super::resample::{Window, resized_window, resized_window_rgb8};
 use super::{Object, Offender, Sample, Truth};
 use crate::mask::Rle;
-use evenkeel::LabelMap;
+use evenkeel::image::Picture;
+use evenkeel::{Image, LabelMap};
 use std::fmt;
 
 /// How samples are brought to size.
@@ -58,6 +59,20 @@ impl Preparation {
             other => other.clone(),
         };
         Ok(Sample { id: sample.id, image, truth })
+    }
+
+    /// A picture at its prepared size, on the way from file to planes.
+    pub(crate) fn image(&self, picture: Picture) -> evenkeel::Result<Image> {
+        match &picture {
+            Picture::Rgb8 { height, width, bytes } => match self.window((*height, *width)) {
+                Some(window) => Ok(resized_window_rgb8(bytes, (*height, *width), window)),
+                None => picture.into_image(),
+            },
+            Picture::Planes(image) => match self.window(image.size()) {
+                Some(window) => Ok(resized_window(image, window)),
+                None => picture.into_image(),
+            },
+        }
     }
 
     /// `None` if nothing changes.

@@ -14,6 +14,59 @@ use crate::error::{Error, Result};
 /// More pixels than this, in millions, are refused.
 pub const MAX_MEGAPIXELS: usize = 100;
 
+/// A picture as its file holds it, for those who change its size before anything else.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Picture {
+    /// Eight-bit colour, interleaved `[h, w, 3]`.
+    Rgb8 {
+        /// Pixels down.
+        height: usize,
+        /// Pixels across.
+        width: usize,
+        /// The values.
+        bytes: Vec<u8>,
+    },
+    /// Everything else, as planes already.
+    Planes(Image),
+}
+
+impl Picture {
+    /// Reads a PNG or JPEG file.
+    ///
+    /// # Errors
+    /// As [`Image::load`].
+    pub fn load(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        Self::decode(&std::fs::read(path).map_err(Error::io(path))?, path)
+    }
+
+    fn decode(bytes: &[u8], path: &Path) -> Result<Self> {
+        let (mut picture, orientation) = match format_of(bytes, path)? {
+            ImageFormat::Jpeg => jpeg::decode(bytes, path)?,
+            _ => decode_png(bytes, path)?,
+        };
+        picture.apply_orientation(orientation);
+        Ok(match picture {
+            DynamicImage::ImageRgb8(rgb) => {
+                let (height, width) = (rgb.height() as usize, rgb.width() as usize);
+                Self::Rgb8 { height, width, bytes: rgb.into_raw() }
+            }
+            other => Self::Planes(from_dynamic(&other, path)?),
+        })
+    }
+
+    /// The picture as planes of values in [0, 1].
+    ///
+    /// # Errors
+    /// If the bytes are not those of a picture of this size.
+    pub fn into_image(self) -> Result<Image> {
+        match self {
+            Self::Rgb8 { height, width, bytes } => Image::from_rgb8(height, width, &bytes),
+            Self::Planes(image) => Ok(image),
+        }
+    }
+}
+
 impl Image {
     /// Reads a PNG or JPEG file.
     ///
@@ -29,14 +82,7 @@ impl Image {
     /// # Errors
     /// As [`Image::load`].
     pub fn decode(bytes: &[u8], path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
-        let format = format_of(bytes, path)?;
-        let (mut picture, orientation) = match format {
-            ImageFormat::Jpeg => jpeg::decode(bytes, path)?,
-            _ => decode_png(bytes, path)?,
-        };
-        picture.apply_orientation(orientation);
-        from_dynamic(&picture, path)
+        Picture::decode(bytes, path.as_ref())?.into_image()
     }
 }
 
