@@ -22,6 +22,7 @@ mod offender;
 mod packed;
 mod prepare;
 mod resample;
+pub mod scenes;
 mod sheet;
 mod subset;
 mod voc;
@@ -53,6 +54,9 @@ pub const KINDS: &[Kind] = &[
     folder::PLAIN,
     folder::LABELLED,
     manifest::KIND,
+    scenes::SEMANTIC,
+    scenes::INSTANCES,
+    scenes::OBJECTS,
 ];
 
 /// One kind of data set: its name, its layout, and how to list it.
