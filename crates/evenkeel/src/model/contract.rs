@@ -127,9 +127,16 @@ impl Contract {
     /// # Errors
     /// If it cannot be read or makes no sense.
     pub fn load(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(Error::io(path))?;
+        Self::parse(&std::fs::read_to_string(path).map_err(Error::io(path))?, path)
+    }
+
+    /// A contract from its text; `path` is used in sentences.
+    ///
+    /// # Errors
+    /// If it makes no sense.
+    pub fn parse(text: &str, path: &Path) -> Result<Self> {
         let fail = |reason: String| Error::File { path: path.to_owned(), reason };
-        let contract: Self = toml::from_str(&text).map_err(|e| fail(e.to_string()))?;
+        let contract: Self = toml::from_str(text).map_err(|e| fail(e.to_string()))?;
         contract.check().map_err(|e| fail(e.to_string()))?;
         Ok(contract)
     }

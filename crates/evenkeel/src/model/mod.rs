@@ -84,7 +84,14 @@ impl Model {
     /// As [`Model::load`].
     pub fn with_contract(path: impl AsRef<Path>, contract: &Contract) -> Result<Self> {
         let path = path.as_ref();
-        let bytes = std::fs::read(path).map_err(Error::io(path))?;
+        Self::from_bytes(std::fs::read(path).map_err(Error::io(path))?, path, contract)
+    }
+
+    /// An ONNX network in memory under a contract; `path` is used in sentences.
+    ///
+    /// # Errors
+    /// As [`Model::load`].
+    pub fn from_bytes(bytes: Vec<u8>, path: &Path, contract: &Contract) -> Result<Self> {
         let hash = blake3::hash(&bytes).to_hex().to_string();
         let network = Onnx::new(bytes, path, contract)?;
         network.check_tensors(&[&contract.output, &contract.feature])?;
