@@ -1,0 +1,62 @@
+//! The adversary of adversarial training: our own PGD on the network as it stands, seen as the engine will run it.
+
+use crate::batch::{Batch, Subject};
+use crate::error::Result;
+use crate::export::to_model;
+use crate::net::Net;
+use evenkeel::attack::{Attack, AttackSettings, Situation};
+use evenkeel::budget::Budget;
+use evenkeel::task::Truth;
+use evenkeel::{Image, LabelMap};
+use rayon::prelude::*;
+
+/// How hard the adversary tries.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Adversary {
+    /// How far a pixel may move, in [0, 1].
+    pub epsilon: f32,
+    /// Steps of its search.
+    pub steps: usize,
+}
+
+impl Adversary {
+    /// Attacks every picture of a batch in place.
+    ///
+    /// # Errors
+    /// If the engine or the attack refuses.
+    pub fn strike(&self, net: &Net, subject: Subject, batch: &mut Batch, seed: u64) -> Result<()> {
+        let model = to_model(net, subject)?;
+        let attack = Attack::named("pgd")?;
+        let struck: Vec<Image> = (0..batch.input.batch)
+            .into_par_iter()
+            .map(|k| {
+                let image = batch.image(k)?;
+                let labels = batch.labels_of(k);
+                let truth = match subject {
+                    Subject::Objects => Truth::Class(usize::from(labels[0])),
+                    Subject::Scenes => {
+                        let labels = labels.iter().map(|&l| u16::from(l)).collect();
+                        Truth::Map(LabelMap::new(image.height(), image.width(), labels)?)
+                    }
+                };
+                let situation = Situation {
+                    model: &model,
+                    image: &image,
+                    truth: &truth,
+                    target: None,
+                    defence: None,
+                    objective: None,
+                };
+                let settings = AttackSettings {
+                    steps: self.steps,
+                    step_size: 1.5 * self.epsilon / self.steps as f32,
+                    seed: seed.wrapping_add(k as u64),
+                    ..AttackSettings::new(Budget::linf(self.epsilon))
+                };
+                Ok(attack.run(&situation, &settings)?.image)
+            })
+            .collect::<Result<_>>()?;
+        struck.iter().enumerate().for_each(|(k, image)| batch.replace(k, image));
+        Ok(())
+    }
+}

@@ -1,0 +1,146 @@
+//! From a trained network to what the engine runs: an ONNX file with the batch norms folded in, and its contract.
+//!
+//! `gain · (Wx − mean)/√(variance + ε) + shift` is `W'x + b'` with `W' = W · gain/√…` and `b' = shift − mean · gain/√…`.
+
+use crate::batch::Subject;
+use crate::error::{Error, Result};
+use crate::layer::norm::EPSILON;
+use crate::net::{Net, Place, Step};
+use crate::networks::{FEATURES, PIXEL_DEVIATION, PIXEL_MEAN, SCORES};
+use crate::onnx::{Writer, ints, text};
+use evenkeel::image::write_atomically;
+use evenkeel::model::{Classes, Contract, InputRule, Model, Onnx, Order, PaletteRule, ResizeRule};
+use evenkeel::task::task_named;
+use evenkeel_study::dataset::scenes::{OBJECT_CLASSES, SCENE_CLASSES, SCENE_COLOURS};
+use std::path::Path;
+
+/// The network as the bytes of an ONNX file.
+pub fn to_onnx(net: &Net) -> Vec<u8> {
+    let mut writer = Writer::default();
+    let name = |place: Place| {
+        let named = net.named.iter().find(|(_, p)| *p == place);
+        named
+            .map_or_else(|| if place == 0 { "image".into() } else { format!("t{place}") }, |(n, _)| n.clone())
+    };
+    for (i, step) in net.steps.iter().enumerate() {
+        let out = name(i + 1);
+        match *step {
+            Step::Conv { from, conv, weight, bias } => {
+                // A norm that reads this convolution takes it in.
+                let folded = net.steps.iter().any(|s| matches!(s, Step::Norm { from, .. } if *from == i + 1));
+                if !folded {
+                    let weights = net.parameters[weight].values.clone();
+                    let bias =
+                        bias.map_or_else(|| vec![0.0; conv.out_c], |b| net.parameters[b].values.clone());
+                    write_conv(&mut writer, conv, (&name(from), &out), &weights, &bias);
+                }
+            }
+            Step::Norm { from, gain, shift, running, skip, relu } => {
+                let Step::Conv { from: source, conv, weight, .. } = net.steps[from - 1] else {
+                    unreachable!("a norm follows its convolution");
+                };
+                let running = &net.running[running];
+                let scale: Vec<f32> = (0..conv.out_c)
+                    .map(|o| net.parameters[gain].values[o] / (running.variance[o] + EPSILON).sqrt())
+                    .collect();
+                let per = net.parameters[weight].values.len() / conv.out_c;
+                let weights: Vec<f32> = net.parameters[weight]
+                    .values
+                    .iter()
+                    .enumerate()
+                    .map(|(k, w)| w * scale[k / per])
+                    .collect();
+                let bias: Vec<f32> = (0..conv.out_c)
+                    .map(|o| net.parameters[shift].values[o] - running.mean[o] * scale[o])
+                    .collect();
+                let conv_out = if skip.is_none() && !relu { out.clone() } else { format!("{out}.conv") };
+                write_conv(&mut writer, conv, (&name(source), &conv_out), &weights, &bias);
+                let mut last = conv_out;
+                if let Some(skip) = skip {
+                    let sum = if relu { format!("{out}.sum") } else { out.clone() };
+                    writer.node("Add", &[&last, &name(skip)], &sum, &[]);
+                    last = sum;
+                }
+                if relu {
+                    writer.node("Relu", &[&last], &out, &[]);
+                }
+            }
+            Step::Enlarge { from, factor } => {
+                let scales = format!("{out}.scales");
+                writer.constant(&scales, &[4], &[1.0, 1.0, factor as f32, factor as f32]);
+                let how = [text("mode", "linear"), text("coordinate_transformation_mode", "half_pixel")];
+                writer.node("Resize", &[&name(from), "", &scales], &out, &how);
+            }
+            Step::Average { from } => writer.node("GlobalAveragePool", &[&name(from)], &out, &[]),
+        }
+    }
+    let outputs: Vec<&str> = net.named.iter().map(|(name, _)| name.as_str()).collect();
+    writer.file("image", &outputs)
+}
+
+fn write_conv(
+    writer: &mut Writer,
+    conv: crate::layer::conv::Conv,
+    (from, out): (&str, &str),
+    weights: &[f32],
+    bias: &[f32],
+) {
+    let (weight_name, bias_name) = (format!("{out}.weight"), format!("{out}.bias"));
+    writer.constant(&weight_name, &[conv.out_c, conv.in_c, conv.kernel, conv.kernel], weights);
+    writer.constant(&bias_name, &[conv.out_c], bias);
+    let attributes = [
+        ints("kernel_shape", &[conv.kernel; 2]),
+        ints("strides", &[conv.stride; 2]),
+        ints("dilations", &[conv.dilation; 2]),
+        ints("pads", &[conv.pad(); 4]),
+    ];
+    writer.node("Conv", &[from, &weight_name, &bias_name], out, &attributes);
+}
+
+/// How pixels become the network's input, and what comes out.
+pub fn contract(subject: Subject) -> Contract {
+    let (task, feature, names, palette) = match subject {
+        Subject::Scenes => ("semantic", SCORES, &SCENE_CLASSES[..], Some(SCENE_COLOURS.to_vec())),
+        Subject::Objects => ("classification", FEATURES, &OBJECT_CLASSES[..], None),
+    };
+    Contract {
+        task: task.into(),
+        output: SCORES.into(),
+        feature: feature.into(),
+        input: InputRule {
+            order: Order::Rgb,
+            scale: 1.0,
+            mean: PIXEL_MEAN,
+            std: PIXEL_DEVIATION,
+            channels_last: false,
+            size: None,
+            resize: ResizeRule::Stretch,
+            multiple: 8,
+        },
+        classes: Classes {
+            names: names.iter().map(|n| n.to_string()).collect(),
+            palette: palette.map(PaletteRule::Colours),
+        },
+    }
+}
+
+/// The network as the method sees it, without a file.
+///
+/// # Errors
+/// If the engine refuses it.
+pub fn to_model(net: &Net, subject: Subject) -> Result<Model> {
+    let contract = contract(subject);
+    let network = Onnx::new(to_onnx(net), Path::new("network in training"), &contract)?;
+    let task = task_named(&contract.task)?;
+    Ok(Model::new(Box::new(network), task, &contract.output, &contract.feature))
+}
+
+/// Writes `path` (ONNX) and the contract beside it.
+///
+/// # Errors
+/// If a file cannot be written.
+pub fn save(net: &Net, subject: Subject, path: &Path) -> Result<()> {
+    write_atomically(path, &to_onnx(net)).map_err(|e| Error::file(path, e))?;
+    let beside = Contract::path_beside(path);
+    contract(subject).save(&beside).map_err(|e| Error::file(beside, e))
+}

@@ -1,0 +1,8 @@
+//! Layers with their gradients: to the input, and to the weights.
+
+pub(crate) mod conv;
+pub(crate) mod norm;
+pub(crate) mod resize;
+
+#[cfg(test)]
+mod tests;

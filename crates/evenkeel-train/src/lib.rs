@@ -1,0 +1,27 @@
+//! Training: the small networks of the scenes, fitted on the kernels that later run them.
+//!
+//! The engine has frozen weights and gradients to the image. Training adds what is missing, the gradient to the weights, batch
+//! statistics and an optimiser, over the same channels-last maps and the same convolutions. What comes out is an ONNX
+//! file with the batch norms folded in, and the contract beside it. Same seed, same weights, for any number of threads.
+
+#![forbid(unsafe_code)]
+
+pub mod adversary;
+pub mod batch;
+pub mod checkpoint;
+pub mod curve;
+pub mod error;
+pub mod export;
+pub mod heads;
+mod layer;
+pub mod loss;
+pub mod map;
+pub mod net;
+pub mod networks;
+pub mod onnx;
+pub mod optimiser;
+pub mod train;
+
+pub use error::{Error, Result};
+pub use map::Map;
+pub use net::Net;

@@ -1,0 +1,179 @@
+//! `evenkeel-train`: trains the networks that evenkeel ships.
+
+use anyhow::Result;
+use clap::{Args, Parser, Subcommand};
+use evenkeel::Random;
+use evenkeel::budget::parse_radius;
+use evenkeel::model::Model;
+use evenkeel_study::dataset::scenes::{OBJECT_CLASSES, SCENE_CLASSES, Split};
+use evenkeel_train::adversary::Adversary;
+use evenkeel_train::batch::{Pool, Subject};
+use evenkeel_train::train::Plan;
+use evenkeel_train::{Net, export, heads, networks};
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Train the small networks that evenkeel ships
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Cli {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// A class for every pixel of a street scene
+    Segmenter(TrainArgs),
+    /// The class of an object crop
+    Classifier(TrainArgs),
+    /// Rotation and contrastive heads on a trained network's frozen features
+    Heads(HeadArgs),
+    /// Time training steps of the segmenter
+    Bench,
+}
+
+#[derive(Debug, Args)]
+struct HeadArgs {
+    /// The network (ONNX, with its contract beside it); the heads go beside it
+    network: PathBuf,
+    /// Pictures to learn from
+    #[arg(long, default_value_t = 600)]
+    pictures: usize,
+    /// The seed
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+#[derive(Debug, Args)]
+struct TrainArgs {
+    /// Where the network goes (ONNX); the contract, checkpoint and curves go beside it
+    #[arg(short, long, value_name = "ONNX")]
+    output: PathBuf,
+    /// Train on attacked pictures: PGD within this radius, 4/255 say
+    #[arg(long, value_name = "RADIUS", value_parser = |text: &str| parse_radius(text).map_err(|e| e.to_string()))]
+    adversarial: Option<f32>,
+    /// Steps of the adversary
+    #[arg(long, default_value_t = 3)]
+    adversary_steps: usize,
+    /// Steps of training
+    #[arg(long, default_value_t = 3000)]
+    steps: usize,
+    /// Pictures in a batch
+    #[arg(long)]
+    batch: Option<usize>,
+    /// Pictures rendered to train on
+    #[arg(long)]
+    pictures: Option<usize>,
+    /// Held-out pictures to look at
+    #[arg(long, default_value_t = 100)]
+    held_out: usize,
+    /// The highest learning rate
+    #[arg(long, default_value_t = 3e-3)]
+    rate: f32,
+    /// Steps between looks and checkpoints
+    #[arg(long, default_value_t = 200)]
+    every: usize,
+    /// Stop after so many minutes; run again to go on
+    #[arg(long, default_value_t = 90.0)]
+    minutes: f64,
+    /// The seed
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+fn main() -> Result<()> {
+    match Cli::parse().what {
+        What::Segmenter(args) => train(Subject::Scenes, &args),
+        What::Classifier(args) => train(Subject::Objects, &args),
+        What::Heads(args) => train_heads(&args),
+        What::Bench => bench(),
+    }
+}
+
+fn fresh(subject: Subject, seed: u64) -> Net {
+    let mut random = Random::new(seed).fork(u64::MAX);
+    match subject {
+        Subject::Scenes => networks::segmenter(SCENE_CLASSES.len(), &mut random),
+        Subject::Objects => networks::classifier(OBJECT_CLASSES.len(), &mut random),
+    }
+}
+
+fn plan(subject: Subject, args: &TrainArgs) -> Plan {
+    let scenes = subject == Subject::Scenes;
+    Plan {
+        subject,
+        steps: args.steps,
+        batch: args.batch.unwrap_or(if scenes { 8 } else { 64 }),
+        window: if scenes { (96, 192) } else { (56, 56) },
+        peak: args.rate,
+        decay: 0.02,
+        adversary: args.adversarial.map(|epsilon| Adversary { epsilon, steps: args.adversary_steps }),
+        every: args.every,
+        seed: args.seed,
+        minutes: args.minutes,
+        checkpoint: args.output.with_extension("checkpoint.safetensors"),
+    }
+}
+
+fn train(subject: Subject, args: &TrainArgs) -> Result<()> {
+    let mut net = fresh(subject, args.seed);
+    eprintln!("{} parameters; rendering the pictures", net.size());
+    let pictures = args.pictures.unwrap_or(if subject == Subject::Scenes { 3000 } else { 12_000 });
+    let pool = Pool::render(subject, Split::Train, pictures);
+    let held_out = Pool::render(subject, Split::Val, args.held_out);
+    let (history, done) = plan(subject, args).run(&mut net, &pool, &held_out)?;
+    export::save(&net, subject, &args.output)?;
+    println!(
+        "{} after {} steps and {:.1} minutes: {:.2} on {} held-out pictures{}",
+        args.output.display(),
+        history.step,
+        history.seconds / 60.0,
+        history.scores.last().map_or(0.0, |s| s.1),
+        held_out.len(),
+        if done { "" } else { "; run again to go on" }
+    );
+    Ok(())
+}
+
+fn train_heads(args: &HeadArgs) -> Result<()> {
+    let model = Model::load(&args.network)?;
+    let subject = if model.task.name() == "semantic" { Subject::Scenes } else { Subject::Objects };
+    let pool = Pool::render(subject, Split::Train, args.pictures);
+    let images =
+        (0..pool.len()).map(|k| pool.plain(k, k + 1).image(0)).collect::<evenkeel::Result<Vec<_>>>()?;
+    for (name, head) in [
+        ("rotation", heads::rotation(&model, &images, args.seed)?),
+        ("contrastive", heads::contrastive(&model, &images, args.seed)?),
+    ] {
+        let path = args.network.with_extension(format!("{name}.safetensors"));
+        head.save(&path)?;
+        println!("{}: {:.1} % on held-out pictures", path.display(), 100.0 * head.score);
+    }
+    Ok(())
+}
+
+fn bench() -> Result<()> {
+    let folder = std::env::temp_dir().join(format!("evenkeel-train-bench-{}", std::process::id()));
+    std::fs::create_dir_all(&folder)?;
+    let pool = Pool::render(Subject::Scenes, Split::Train, 16);
+    let plan = Plan {
+        subject: Subject::Scenes,
+        steps: 24,
+        batch: 8,
+        window: (96, 192),
+        peak: 1e-3,
+        decay: 0.02,
+        adversary: None,
+        every: 1000,
+        seed: 1,
+        minutes: 5.0,
+        checkpoint: folder.join("bench.safetensors"),
+    };
+    let start = Instant::now();
+    plan.run(&mut fresh(Subject::Scenes, 1), &pool, &Pool::render(Subject::Scenes, Split::Val, 1))?;
+    let speed = (plan.steps * plan.batch) as f64 / start.elapsed().as_secs_f64();
+    println!("evenkeel-train: {speed:.1} images/s ({} steps of {})", plan.steps, plan.batch);
+    std::fs::remove_dir_all(&folder)?;
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! The networks we ship, as they are trained.
+//!
+//! The segmenter follows DRN: a stem to 1/8, then dilated residual blocks instead of further strides; a thin branch at 1/4 brings
+//! back edges before the class scores. The classifier is a small residual network. Both name the tensor that views are
+//! compared on.
+
+use crate::layer::conv::Conv;
+use crate::net::{Net, Place};
+use evenkeel::Random;
+
+/// The tensor of class scores.
+pub const SCORES: &str = "scores";
+/// The classifier's last map before it is pooled.
+pub const FEATURES: &str = "features";
+/// What pixels in [0, 1] are made into before the first layer: (pixel − mean) / deviation.
+pub const PIXEL_MEAN: [f32; 3] = [0.45; 3];
+/// See [`PIXEL_MEAN`].
+pub const PIXEL_DEVIATION: [f32; 3] = [0.25; 3];
+
+fn conv3(in_c: usize, out_c: usize, stride: usize, dilation: usize) -> Conv {
+    Conv { in_c, out_c, kernel: 3, stride, dilation }
+}
+
+fn conv1(in_c: usize, out_c: usize, stride: usize) -> Conv {
+    Conv { in_c, out_c, kernel: 1, stride, dilation: 1 }
+}
+
+/// Convolution, batch norm, ReLU.
+fn plain(net: &mut Net, name: &str, from: Place, conv: Conv, random: &mut Random) -> Place {
+    let raw = net.conv(&format!("{name}.conv"), from, conv, false, random);
+    net.norm(&format!("{name}.norm"), raw, None, true)
+}
+
+/// Two convolutions and a skip, which gets a 1x1 convolution of its own where the shape changes.
+fn residual(net: &mut Net, name: &str, from: Place, first: Conv, random: &mut Random) -> Place {
+    let skip = if first.in_c != first.out_c || first.stride != 1 {
+        let raw = net.conv(
+            &format!("{name}.skip"),
+            from,
+            conv1(first.in_c, first.out_c, first.stride),
+            false,
+            random,
+        );
+        net.norm(&format!("{name}.skip_norm"), raw, None, false)
+    } else {
+        from
+    };
+    let inner = plain(net, &format!("{name}.a"), from, first, random);
+    let second = conv3(first.out_c, first.out_c, 1, first.dilation);
+    let raw = net.conv(&format!("{name}.b.conv"), inner, second, false, random);
+    net.norm(&format!("{name}.b.norm"), raw, Some(skip), true)
+}
+
+/// The segmenter: scores at a quarter of the image's size. Sides must be multiples of eight.
+pub fn segmenter(classes: usize, random: &mut Random) -> Net {
+    let mut net = Net::new(3);
+    let at2 = plain(&mut net, "stem", 0, conv3(3, 16, 2, 1), random);
+    let at4 = plain(&mut net, "level1", at2, conv3(16, 32, 2, 1), random);
+    let at4 = residual(&mut net, "level2", at4, conv3(32, 32, 1, 1), random);
+    let mut at8 = residual(&mut net, "level3", at4, conv3(32, 64, 2, 1), random);
+    for (k, dilation) in [2, 4, 8].into_iter().enumerate() {
+        at8 = residual(&mut net, &format!("level{}", 4 + k), at8, conv3(64, 64, 1, dilation), random);
+    }
+    let deep = net.conv("narrow.conv", at8, conv1(64, 32, 1), false, random);
+    let deep = net.norm("narrow.norm", deep, None, false);
+    let deep = net.enlarge(deep, 2);
+    let edge = net.conv("edge.conv", at4, conv1(32, 32, 1), false, random);
+    let joint = net.norm("edge.norm", edge, Some(deep), true);
+    let joint = plain(&mut net, "joint", joint, conv3(32, 32, 1, 1), random);
+    let scores = net.conv("seg", joint, conv1(32, classes, 1), true, random);
+    net.name(scores, SCORES);
+    net
+}
+
+/// The classifier: scores for the whole image. Sides must be multiples of eight.
+pub fn classifier(classes: usize, random: &mut Random) -> Net {
+    let mut net = Net::new(3);
+    let at2 = plain(&mut net, "stem", 0, conv3(3, 24, 2, 1), random);
+    let at4 = residual(&mut net, "level1", at2, conv3(24, 48, 2, 1), random);
+    let at8 = residual(&mut net, "level2", at4, conv3(48, 96, 2, 1), random);
+    let at8 = residual(&mut net, "level3", at8, conv3(96, 96, 1, 1), random);
+    net.name(at8, FEATURES);
+    let pooled = net.average(at8);
+    let scores = net.conv("classes", pooled, conv1(96, classes, 1), true, random);
+    net.name(scores, SCORES);
+    net
+}

@@ -1,0 +1,193 @@
+//! The training loop: draw a batch, perhaps let the adversary at it, step, look at held-out pictures now and then, keep checkpoints.
+
+use crate::adversary::Adversary;
+use crate::batch::{Pool, Subject};
+use crate::error::{Error, Result};
+use crate::loss::{best, cross_entropy};
+use crate::map::Map;
+use crate::net::{Mode, Net};
+use crate::networks::SCORES;
+use crate::optimiser::{AdamW, rate};
+use crate::{checkpoint, curve};
+use evenkeel::Random;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// How to train.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What is learnt.
+    pub subject: Subject,
+    /// Steps in all.
+    pub steps: usize,
+    /// Pictures in a batch.
+    pub batch: usize,
+    /// (height, width) of the windows a batch is cut in.
+    pub window: (usize, usize),
+    /// The highest rate.
+    pub peak: f32,
+    /// Weight decay.
+    pub decay: f32,
+    /// The adversary, if there is one.
+    pub adversary: Option<Adversary>,
+    /// Steps between looks at held-out pictures, and checkpoints.
+    pub every: usize,
+    /// The seed.
+    pub seed: u64,
+    /// Stop after so many minutes; the checkpoint goes on from there.
+    pub minutes: f64,
+    /// Where checkpoints go.
+    pub checkpoint: PathBuf,
+}
+
+/// What happened so far.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct History {
+    /// Steps done.
+    pub step: usize,
+    /// Seconds of work.
+    pub seconds: f64,
+    /// Step and smoothed loss.
+    pub losses: Vec<(usize, f64)>,
+    /// Step and score in percent on held-out pictures.
+    pub scores: Vec<(usize, f64)>,
+}
+
+/// How much rare classes weigh in the loss: road, pavement, grass, building, fence, pole, sign, tree, person, car, sky.
+const SCENE_WEIGHTS: [f32; 11] = [1.0, 1.1, 1.0, 1.0, 1.4, 2.0, 2.0, 1.0, 2.0, 1.3, 1.0];
+
+impl Plan {
+    /// How much finer labels are than scores.
+    fn factor(&self) -> usize {
+        match self.subject {
+            Subject::Scenes => 4,
+            Subject::Objects => 1,
+        }
+    }
+
+    fn weights(&self) -> &'static [f32] {
+        match self.subject {
+            Subject::Scenes => &SCENE_WEIGHTS,
+            Subject::Objects => &[1.0; 10],
+        }
+    }
+
+    /// Trains until the steps or the minutes are used up; goes on from the checkpoint if there is one. True when all steps are done.
+    ///
+    /// # Errors
+    /// If a file cannot be read or written, or the loss diverges.
+    pub fn run(&self, net: &mut Net, train: &Pool, held_out: &Pool) -> Result<(History, bool)> {
+        let mut optimiser = AdamW::new(net, self.decay);
+        let mut history = match self.checkpoint.exists() {
+            true => checkpoint::load(&self.checkpoint, net, &mut optimiser)?,
+            false => History::default(),
+        };
+        let (start, before) = (Instant::now(), history.seconds);
+        let mut smooth: Option<f64> = None;
+        let mut told = Instant::now();
+        while history.step < self.steps && start.elapsed().as_secs_f64() < 60.0 * self.minutes {
+            let loss = self.step(net, &mut optimiser, train, history.step)?;
+            let level = smooth.map_or(loss, |s| s + 0.05 * (loss - s));
+            smooth = Some(level);
+            history.step += 1;
+            history.seconds = before + start.elapsed().as_secs_f64();
+            if history.step.is_multiple_of(self.every) || history.step == self.steps {
+                history.losses.push((history.step, level));
+                history.scores.push((history.step, 100.0 * self.score(net, held_out)));
+                checkpoint::save(&self.checkpoint, net, &mut optimiser, &history)?;
+                curve::draw(&history).save_png(self.checkpoint.with_extension("curves.png"))?;
+                self.tell(&history, level, true);
+            } else if told.elapsed().as_secs() >= 5 {
+                self.tell(&history, level, false);
+                told = Instant::now();
+            }
+        }
+        checkpoint::save(&self.checkpoint, net, &mut optimiser, &history)?;
+        Ok((history.clone(), history.step == self.steps))
+    }
+
+    fn step(&self, net: &mut Net, optimiser: &mut AdamW, train: &Pool, step: usize) -> Result<f64> {
+        let mut random = Random::new(self.seed).fork(step as u64);
+        let mut batch = train.draw(self.batch, self.window, &mut random);
+        if let Some(adversary) = &self.adversary {
+            adversary.strike(net, self.subject, &mut batch, random.fork(1).seed())?;
+        }
+        let place = net.place(SCORES);
+        let tape = net.forward(batch.input, Mode::Train);
+        let (loss, gradient) = cross_entropy(tape.map(place), &batch.labels, self.factor(), self.weights());
+        if !loss.is_finite() {
+            return Err(Error::Diverged { step, loss });
+        }
+        net.backward(&tape, place, gradient, false);
+        net.remember(&tape);
+        optimiser.step(net, step, rate(step, self.steps, self.peak, self.steps / 20 + 1));
+        Ok(loss)
+    }
+
+    /// Mean IoU (scenes) or accuracy (objects) on held-out pictures.
+    pub fn score(&self, net: &Net, held_out: &Pool) -> f64 {
+        let place = net.place(SCORES);
+        let mut tally = Tally::new(self.weights().len());
+        let mut from = 0;
+        while from < held_out.len() {
+            let batch = held_out.plain(from, from + self.batch);
+            from += batch.input.batch;
+            let tape = net.forward(batch.input, Mode::Eval);
+            tally.add(tape.map(place), self.factor(), &batch.labels);
+        }
+        match self.subject {
+            Subject::Scenes => tally.mean_iou(),
+            Subject::Objects => tally.accuracy(),
+        }
+    }
+
+    /// The progress line: written over itself, and kept when a score is known.
+    fn tell(&self, history: &History, loss: f64, kept: bool) {
+        let share = history.step as f64 / self.steps as f64;
+        let left = history.seconds / 60.0 * (1.0 - share) / share;
+        let score = history.scores.last().map_or(String::from("-"), |(_, s)| format!("{s:.2}"));
+        let what = if self.subject == Subject::Scenes { "mIoU" } else { "accuracy" };
+        let speed = (history.step * self.batch) as f64 / history.seconds.max(1e-9);
+        let end = if kept { "\n" } else { "\r" };
+        eprint!(
+            "step {:>6}/{}  loss {loss:.4}  {what} {score}  {speed:.1} images/s  {left:.1} min left    {end}",
+            history.step, self.steps
+        );
+    }
+}
+
+/// Counts of true and said classes.
+struct Tally {
+    classes: usize,
+    counts: Vec<u64>,
+}
+
+impl Tally {
+    fn new(classes: usize) -> Self {
+        Self { classes, counts: vec![0; classes * classes] }
+    }
+
+    fn add(&mut self, scores: &Map, factor: usize, labels: &[u8]) {
+        for (said, &is) in best(scores, factor).into_iter().zip(labels) {
+            self.counts[usize::from(is) * self.classes + usize::from(said)] += 1;
+        }
+    }
+
+    fn mean_iou(&self) -> f64 {
+        let n = self.classes;
+        let at = |is: usize, said: usize| self.counts[is * n + said];
+        let overlaps: Vec<f64> = (0..n)
+            .filter_map(|c| {
+                let union = (0..n).map(|k| at(c, k) + at(k, c)).sum::<u64>() - at(c, c);
+                (union > 0).then(|| at(c, c) as f64 / union as f64)
+            })
+            .collect();
+        overlaps.iter().sum::<f64>() / overlaps.len().max(1) as f64
+    }
+
+    fn accuracy(&self) -> f64 {
+        let right: u64 = (0..self.classes).map(|c| self.counts[c * self.classes + c]).sum();
+        right as f64 / self.counts.iter().sum::<u64>().max(1) as f64
+    }
+}

@@ -1,0 +1,80 @@
+//! Training as a whole: what is exported is what was trained, runs resume exactly, and a short run learns.
+
+use evenkeel::Random;
+use evenkeel_study::dataset::scenes::Split;
+use evenkeel_train::batch::{Pool, Subject};
+use evenkeel_train::net::Mode;
+use evenkeel_train::train::Plan;
+use evenkeel_train::{export, networks};
+use std::path::Path;
+
+fn plan(folder: &Path, steps: usize) -> Plan {
+    Plan {
+        subject: Subject::Objects,
+        steps,
+        batch: 16,
+        window: (48, 48),
+        peak: 4e-3,
+        decay: 0.01,
+        adversary: None,
+        every: 1000,
+        seed: 5,
+        minutes: 10.0,
+        checkpoint: folder.join("run.safetensors"),
+    }
+}
+
+#[test]
+fn the_engine_says_what_the_trainer_says() {
+    for subject in [Subject::Scenes, Subject::Objects] {
+        let mut random = Random::new(2);
+        let mut net = match subject {
+            Subject::Scenes => networks::segmenter(11, &mut random),
+            Subject::Objects => networks::classifier(10, &mut random),
+        };
+        // Norms that start at zero or one would hide a mistake in the folding.
+        net.parameters
+            .iter_mut()
+            .for_each(|p| p.values.iter_mut().for_each(|v| *v += 0.05 * random.normal()));
+        let pool = Pool::render(subject, Split::Val, 2);
+        let batch = pool.plain(0, 2);
+        let images: Vec<_> = (0..2).map(|k| batch.image(k).unwrap()).collect();
+        let model = export::to_model(&net, subject).unwrap();
+        let tape = net.forward(batch.input, Mode::Eval);
+        let trained = tape.map(net.place("scores"));
+        for (k, image) in images.iter().enumerate() {
+            let scores = model.scores(image).unwrap();
+            let (cells, stride) = (trained.height * trained.width, trained.stride());
+            let largest = scores.data().iter().fold(0.0f32, |a, b| a.max(b.abs()));
+            for (i, engine) in scores.data().iter().enumerate() {
+                let ours = trained.values[(k * cells + i % cells) * stride + i / cells];
+                assert!((ours - engine).abs() < 2e-4 * largest, "{subject:?} {i}: {ours} {engine}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_resumed_run_goes_on_bit_for_bit_and_a_short_run_learns() {
+    let pool = Pool::render(Subject::Objects, Split::Train, 40);
+    let folder = tempfile::tempdir().unwrap();
+    let fresh = || networks::classifier(10, &mut Random::new(1));
+    let mut whole = fresh();
+    let plan = plan(folder.path(), 30);
+    let before = plan.score(&whole, &pool);
+    plan.run(&mut whole, &pool, &pool).unwrap();
+    assert!(plan.score(&whole, &pool) > before + 0.2, "nothing was learnt");
+
+    let other = tempfile::tempdir().unwrap();
+    let checkpoint = other.path().join("run.safetensors");
+    let parts = Plan { checkpoint, ..plan.clone() };
+    // No minutes at all: stops before the first step, then after none of them, until it is let run.
+    let stopped = Plan { minutes: 0.0, ..parts.clone() };
+    assert!(!stopped.run(&mut fresh(), &pool, &pool).unwrap().1);
+    let mut resumed = fresh();
+    assert!(parts.run(&mut resumed, &pool, &pool).unwrap().1);
+    let bytes = |net: &evenkeel_train::Net| {
+        net.parameters.iter().flat_map(|p| p.values.iter().map(|v| v.to_bits())).collect::<Vec<u32>>()
+    };
+    assert_eq!(bytes(&whole), bytes(&resumed));
+}
