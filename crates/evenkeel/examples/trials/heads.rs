@@ -58,8 +58,7 @@ fn rotation(model: &Model, others: &[Image]) -> Head {
         let view = View { fixed_canvas, ..View::of(Motion::Turn { quarters }) };
         pooled(model, &if quarters == 0 { image.clone() } else { view.apply(image) })
     };
-    let each: Vec<(usize, &Image)> =
-        images.iter().flat_map(|i| [i; 4]).enumerate().map(|(n, image)| (n, image)).collect();
+    let each: Vec<(usize, &Image)> = images.iter().flat_map(|i| [i; 4]).enumerate().collect();
     let samples: Vec<Vec<f64>> = each.into_par_iter().map(turned).collect();
     let (mean, deviation) = moments(&samples);
     let inputs = mean.len();
