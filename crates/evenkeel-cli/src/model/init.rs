@@ -44,7 +44,7 @@ pub(crate) struct InitArgs {
     /// Sides must be multiples of this
     #[arg(long, default_value_t = 1)]
     multiple: usize,
-    /// cityscapes or voc:N
+    /// cityscapes, cityscapes:20 (with background) or voc:N
     #[arg(long)]
     palette: Option<String>,
     /// A file of class names, one a line

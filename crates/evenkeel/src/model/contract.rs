@@ -90,7 +90,7 @@ pub struct Classes {
     pub palette: Option<PaletteRule>,
 }
 
-/// Colours by name (`voc:21`, `cityscapes`) or one by one.
+/// Colours by name (`voc:21`, `cityscapes`, or `cityscapes:20` with black for background) or one by one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum PaletteRule {
@@ -189,12 +189,16 @@ impl Contract {
             Some(PaletteRule::Colours(colours)) => Palette::new(colours.clone()).map(Some),
             Some(PaletteRule::Named(name)) => match name.split_once(':') {
                 None if name == "cityscapes" => Ok(Some(Palette::of_cityscapes())),
+                Some(("cityscapes", "20")) => {
+                    let classes = Palette::of_cityscapes();
+                    Palette::new([classes.colours(), &[[0, 0, 0]]].concat()).map(Some)
+                }
                 Some(("voc", count)) if count.parse::<usize>().is_ok_and(|n| (1..=256).contains(&n)) => {
                     Ok(Some(Palette::of_voc(count.parse().unwrap_or(1))))
                 }
                 _ => Err(Error::setting(
                     format!("palette {name}"),
-                    "is not cityscapes or voc:N with N from 1 to 256",
+                    "is not cityscapes, cityscapes:20 (with background) or voc:N with N from 1 to 256",
                 )),
             },
         }

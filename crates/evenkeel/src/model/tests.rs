@@ -34,6 +34,9 @@ fn contracts_are_saved_and_read_back() {
     contract().save(&path).unwrap();
     assert_eq!(Contract::beside(&network).unwrap(), contract());
     assert_eq!(contract().palette().unwrap().unwrap().colours().len(), 21);
+    let mut with_background = contract();
+    with_background.classes.palette = Some(PaletteRule::Named("cityscapes:20".into()));
+    assert_eq!(with_background.palette().unwrap().unwrap().colours()[18..], [[119, 11, 32], [0, 0, 0]]);
 }
 
 #[test]
