@@ -13,6 +13,9 @@ use evenkeel_network::{Error, Limits, Network, Tensor};
 
 /// Largest difference over largest value. PyTorch computed in double precision.
 const TOLERANCE: f32 = 1e-3;
+/// Where an activation lies within rounding of a kink, single precision may take the other slope there. A gradient that differs by more than the tolerance
+/// but by less than this is judged in double precision.
+const ACROSS_A_KINK: f32 = 5e-2;
 
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../testdata/zoo")
@@ -70,11 +73,8 @@ fn differences(name: &str) -> Vec<String> {
         npz::load(&folder().join(format!("{name}.npz"))).expect("fixture").into_iter().collect();
     let architecture = zoo::find(name).expect("known");
     let asked = asked(architecture);
-    assert_eq!(
-        fixture["digest"].integers().expect("integers"),
-        digest(&asked),
-        "{name}: other names or shapes than PyTorch's"
-    );
+    let same = fixture["digest"].integers().expect("integers") == digest(&asked);
+    assert!(same, "{name}: other names or shapes than PyTorch's");
     let weights = weights(&asked);
     let blueprint = architecture.blueprint(&weights).expect("fits");
     let recognised = zoo::recognise(&weights).expect("recognised").architecture();
@@ -82,19 +82,36 @@ fn differences(name: &str) -> Vec<String> {
     let network = blueprint.network(Limits::default()).expect("builds");
     for i in 0..2 {
         let size = fixture[&format!("size{i}")].integers().expect("integers");
-        let shape = [1, 3, size[0] as usize, size[1] as usize];
-        let salt = "+".repeat(fixture[&format!("salt{i}")].integers().expect("integers")[0] as usize);
-        let (logits, gradient) = answer(&network, rule::field(&format!("image{i}{salt}"), &shape), i);
-        for (kind, got) in [("y", logits), ("g", gradient)] {
-            let expected = fixture[&format!("{kind}{i}")].values::<f32>().expect("floats");
-            let apart = difference(&sample(&got), expected);
-            println!("{name} {size:?} {kind}: {apart:.1e}");
-            if apart.is_nan() || apart > TOLERANCE {
-                failures.push(format!("{name} at {size:?}, {kind}: {apart}"));
-            }
+        let image = rule::field(&format!("image{i}"), &[1, 3, size[0] as usize, size[1] as usize]);
+        let (logits, gradient) = answer(&network, image.clone(), i);
+        let of = |kind: &str| fixture[&format!("{kind}{i}")].values::<f32>().expect("floats");
+        let value = difference(&sample(&logits), of("y"));
+        let mut slope = difference(&sample(&gradient), of("g"));
+        println!("{name} {size:?}: {value:.1e} {slope:.1e}");
+        if slope > TOLERANCE && slope < ACROSS_A_KINK {
+            slope = difference(&sample(&exact_gradient(&network, &image, i)), of("g"));
+            println!("{name} {size:?}: {slope:.1e} in double precision");
+        }
+        if value.is_nan() || value > TOLERANCE || slope.is_nan() || slope > TOLERANCE {
+            failures.push(format!("{name} at {size:?}: {value}, {slope}"));
         }
     }
     failures
+}
+
+/// The gradient in double precision.
+fn exact_gradient(network: &Network, image: &Tensor, i: usize) -> Tensor {
+    let exact = network.widened().expect("widens");
+    let trace = exact.trace(&[(zoo::IMAGE, wide(image))], &[zoo::LOGITS]).expect("runs");
+    let cotangent = wide(&rule::field(&format!("cotangent{i}"), trace.tensors()[0].shape()));
+    let gradient = trace.pullback(&[(zoo::LOGITS, cotangent)]).expect("pulls back").swap_remove(0).1;
+    let values = gradient.values::<f64>().expect("doubles").iter().map(|&v| v as f32);
+    Tensor::new(gradient.shape(), values.collect::<Vec<f32>>())
+}
+
+fn wide(tensor: &Tensor) -> Tensor {
+    let values = tensor.values::<f32>().expect("floats").iter().map(|&v| f64::from(v));
+    Tensor::new(tensor.shape(), values.collect::<Vec<f64>>())
 }
 
 #[test]

