@@ -5,11 +5,13 @@
 mod attack;
 mod corrupt;
 mod data;
+mod demo;
 mod detect;
 mod inspect_views;
 mod model;
 mod predict;
 mod score;
+mod shipped;
 mod units;
 mod workbench;
 
@@ -29,6 +31,7 @@ enum Command {
     Attack(attack::AttackArgs),
     Corrupt(corrupt::CorruptArgs),
     Data(data::DataArgs),
+    Demo(demo::DemoArgs),
     Detect(detect::DetectArgs),
     InspectViews(inspect_views::InspectViewsArgs),
     Model(model::ModelArgs),
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
         Command::InspectViews(args) => inspect_views::run(args),
         Command::Predict(args) => predict::run(args),
         Command::Data(args) => data::run(args),
+        Command::Demo(args) => demo::run(&args),
         Command::Model(args) => model::run(args),
         Command::Score(args) => score::run(args),
     };

@@ -1,0 +1,71 @@
+//! `evenkeel demo`: the whole idea on scenes nobody has seen, with the networks in the binary.
+//!
+//! Render, predict, attack, detect, defend, measure; a table on the terminal and one self-contained page.
+
+mod chart;
+mod page;
+mod picture;
+mod trial;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use evenkeel::image::write_atomically;
+use std::path::PathBuf;
+use std::time::Instant;
+use trial::{Effort, Report};
+
+/// Watch an attack and a defence on rendered street scenes, offline
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Where the page goes
+    #[arg(short, long, value_name = "FOLDER", default_value = "demo")]
+    output: PathBuf,
+    /// A few scenes only
+    #[arg(long)]
+    quick: bool,
+    /// Scenes to segment
+    #[arg(long)]
+    scenes: Option<usize>,
+    /// Object crops to name
+    #[arg(long)]
+    crops: Option<usize>,
+    /// Steps of the defence
+    #[arg(long, default_value_t = 20)]
+    steps: usize,
+    /// The seed of attack and defence
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+}
+
+pub(crate) fn run(args: &DemoArgs) -> Result<()> {
+    let start = Instant::now();
+    let (scenes, crops) = if args.quick { (1, 4) } else { (8, 40) };
+    let effort = Effort {
+        scenes: args.scenes.unwrap_or(scenes).max(1),
+        crops: args.crops.unwrap_or(crops).max(1),
+        steps: args.steps,
+        seed: args.seed,
+    };
+    let reports = [trial::segmentation(&effort)?, trial::classification(&effort)?];
+    for report in &reports {
+        println!("{}", table(report));
+    }
+    std::fs::create_dir_all(&args.output).with_context(|| format!("{}", args.output.display()))?;
+    let path = args.output.join("index.html");
+    let seconds = start.elapsed().as_secs_f64();
+    write_atomically(&path, page::page(&reports, seconds)?.as_bytes())?;
+    println!("page  {}  ({seconds:.0} s)", path.display());
+    Ok(())
+}
+
+/// The figures of one network as text.
+fn table(report: &Report) -> String {
+    let mut text = format!("{}\n{:<16}{:>9}{:>12}\n", report.title, "defence", "clean", "attacked");
+    for row in &report.rows {
+        text += &format!("{:<16}{:>9.1}{:>12.1}\n", row.defence, 100.0 * row.clean, 100.0 * row.attacked);
+    }
+    if let Some(auroc) = report.auroc {
+        text += &format!("told apart from clean ones (AUROC of the variance over views): {auroc:.3}\n");
+    }
+    text
+}

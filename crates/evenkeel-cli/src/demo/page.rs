@@ -1,0 +1,71 @@
+//! The page: one file, no script, nothing fetched.
+
+use super::chart;
+use super::trial::{EPSILON_255, Report};
+use anyhow::Result;
+use evenkeel_study::dataset::scenes::{SCENE_CLASSES, SCENE_COLOURS};
+
+const STYLE: &str = include_str!("style.css");
+
+/// The whole page.
+pub(super) fn page(reports: &[Report], seconds: f64) -> Result<String> {
+    let mut body = String::new();
+    for report in reports {
+        body += &section(report)?;
+    }
+    Ok(format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" \
+         content=\"width=device-width, initial-scale=1\"><link rel=\"icon\" href=\"data:,\"><title>evenkeel demo</title>\
+         <style>{STYLE}</style></head><body><header><h1>evenkeel</h1><p>A network looks at street scenes it has never seen. An \
+         attacker moves every colour value by at most {EPSILON_255}/255, and the answer falls apart. The defence knows neither \
+         the attack nor the truth: it nudges the picture until the network's views of it (larger, smaller, turned, mirrored) \
+         agree again.</p></header>{body}<footer>{seconds:.0} s on this machine, all of it offline.</footer></body></html>\n"
+    ))
+}
+
+fn section(report: &Report) -> Result<String> {
+    let rows: String = report
+        .rows
+        .iter()
+        .map(|row| {
+            format!(
+                "<tr><th>{}</th><td>{:.1}</td><td>{}</td></tr>",
+                row.defence,
+                100.0 * row.clean,
+                bar(row.attacked)
+            )
+        })
+        .collect();
+    let auroc = report.auroc.map_or(String::new(), |a| format!("<p class=\"note\">AUROC {a:.3}</p>"));
+    let times: String =
+        report.seconds.iter().map(|(name, s)| format!("<tr><th>{name}</th><td>{s:.3} s</td></tr>")).collect();
+    let values: Vec<f64> = report.trace.iter().map(|record| record.value).collect();
+    let mut panels = String::new();
+    for panel in &report.panels {
+        let pictures = panel.pictures.iter().map(|p| p.html()).collect::<Result<String>>()?;
+        panels += &format!("<div class=\"panel {}\">{pictures}</div>", report.figure);
+    }
+    let legend = if report.figure == "mIoU" { legend() } else { String::new() };
+    Ok(format!(
+        "<section><h2>{}</h2><div class=\"figures\"><div><h3>{}</h3><table><tr><th>defence</th><th>clean</th><th>attacked</th></tr>\
+         {rows}</table></div><div><h3>telling attacked pictures from clean ones</h3>{}{auroc}</div><div><h3>the defence's \
+         climb</h3>{}</div><div><h3>time a picture</h3><table>{times}</table></div></div>{legend}{panels}</section>",
+        report.title,
+        report.figure,
+        chart::roc(&report.scores),
+        chart::ascent(&values),
+    ))
+}
+
+fn bar(share: f64) -> String {
+    let percent = 100.0 * share;
+    format!("<span class=\"bar\" style=\"--share:{percent:.1}%\">{percent:.1}</span>")
+}
+
+fn legend() -> String {
+    let entry = |(name, [r, g, b]): (&&str, &[u8; 3])| {
+        format!("<span><i style=\"background:rgb({r},{g},{b})\"></i>{name}</span>")
+    };
+    let entries: String = SCENE_CLASSES.iter().zip(&SCENE_COLOURS).map(entry).collect();
+    format!("<p class=\"legend\">{entries}</p>")
+}

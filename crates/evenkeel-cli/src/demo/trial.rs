@@ -1,0 +1,333 @@
+//! What the demo does: for every picture, predict, attack, score, defend, and tally.
+
+use super::picture::{Panel, Picture};
+use crate::shipped;
+use anyhow::{Context, Result, bail};
+use evenkeel::ascent::Record;
+use evenkeel::attack::{Attack, AttackSettings, Situation};
+use evenkeel::budget::Budget;
+use evenkeel::defence::{Defence, DefenceSettings};
+use evenkeel::detect::{Detector, Heads, Looks, Outputs};
+use evenkeel::model::Model;
+use evenkeel::task::{Prediction, Truth, best_classes};
+use evenkeel::view::ViewSet;
+use evenkeel::{Image, LabelMap, Random};
+use evenkeel_study::dataset::scenes::{OBJECT_CLASSES, SCENE_CLASSES, Split, object, render};
+use evenkeel_study::metric::{Bootstrap, IGNORE, Ranking, SegmentationScore};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::time::Instant;
+
+/// How far the attack may move a pixel, in 1/255.
+pub(super) const EPSILON_255: f32 = 4.0;
+/// How far the defence may, as a multiple of the attack's.
+const DEFENCE_RATIO: f32 = 1.5;
+/// The defences shown, in the table's order.
+const DEFENCES: [&str; 4] = ["none", "random", "invariance", "equivariance"];
+/// Pictures that get panels on the page.
+const SHOWN: usize = 4;
+const ATTACK_STEPS: usize = 20;
+
+/// How much to do.
+pub(super) struct Effort {
+    pub(super) scenes: usize,
+    pub(super) crops: usize,
+    pub(super) steps: usize,
+    pub(super) seed: u64,
+}
+
+/// One line of a table, in [0, 1].
+pub(super) struct Row {
+    pub(super) defence: String,
+    pub(super) clean: f64,
+    pub(super) attacked: f64,
+}
+
+/// What came out for one network.
+pub(super) struct Report {
+    pub(super) title: String,
+    pub(super) figure: &'static str,
+    pub(super) rows: Vec<Row>,
+    pub(super) auroc: Option<f64>,
+    /// (score, attacked).
+    pub(super) scores: Vec<(f64, bool)>,
+    /// The climb of the last defence on the first picture.
+    pub(super) trace: Vec<Record>,
+    pub(super) panels: Vec<Panel>,
+    /// What took how many seconds a picture.
+    pub(super) seconds: Vec<(&'static str, f64)>,
+}
+
+/// A picture of the trial and its truth.
+struct Subject {
+    image: Image,
+    truth: Truth,
+}
+
+/// Segmentation of scenes.
+pub(super) fn segmentation(effort: &Effort) -> Result<Report> {
+    let model = shipped::SEGMENTER.model()?;
+    let subject = |number: u64| {
+        let scene = render(Split::Test.seed(number), 128, 256);
+        Subject { image: scene.image, truth: Truth::Map(scene.labels) }
+    };
+    let title =
+        format!("street scenes, {} of them: mIoU, before and after PGD at {EPSILON_255}/255", effort.scenes);
+    Trial::new(&model, effort.scenes, effort)?.run(title, "mIoU", &subject)
+}
+
+/// Classification of object crops.
+pub(super) fn classification(effort: &Effort) -> Result<Report> {
+    let model = shipped::CLASSIFIER.model()?;
+    let subject = |number: u64| {
+        let (class, image) = object(Split::Test, number, 64, 64);
+        Subject { image, truth: Truth::Class(class) }
+    };
+    let title = format!(
+        "object crops, {} of them: accuracy, before and after PGD at {EPSILON_255}/255",
+        effort.crops
+    );
+    Trial::new(&model, effort.crops, effort)?.run(title, "accuracy", &subject)
+}
+
+struct Trial<'m> {
+    model: &'m Model,
+    count: usize,
+    seed: u64,
+    defences: Vec<Defence>,
+    detector: Detector,
+}
+
+/// The answers for one picture: by defence, clean and attacked.
+struct Answers {
+    attacked: Image,
+    defended: Image,
+    by_defence: Vec<[Prediction; 2]>,
+    trace: Vec<Record>,
+    scores: [f64; 2],
+}
+
+impl<'m> Trial<'m> {
+    fn new(model: &'m Model, count: usize, effort: &Effort) -> Result<Self> {
+        let budget = Budget::linf(DEFENCE_RATIO * EPSILON_255 / 255.0);
+        let settings = || DefenceSettings { steps: effort.steps, ..DefenceSettings::standard(budget) };
+        let defences = DEFENCES
+            .iter()
+            .map(|name| Defence::named(name, model, settings()))
+            .collect::<evenkeel::Result<_>>()?;
+        let detector =
+            Detector::named("variance", model, ViewSet::standard(), Heads::default(), effort.seed)?;
+        Ok(Self { model, count, seed: effort.seed, defences, detector })
+    }
+
+    fn run(&self, title: String, figure: &'static str, subject: &dyn Fn(u64) -> Subject) -> Result<Report> {
+        let mut tallies: Vec<[Tally; 2]> = DEFENCES.iter().map(|_| [self.tally(), self.tally()]).collect();
+        let mut ranking = Ranking::new(Bootstrap::NONE);
+        let mut report = Report {
+            title,
+            figure,
+            rows: Vec::new(),
+            auroc: None,
+            scores: Vec::new(),
+            trace: Vec::new(),
+            panels: Vec::new(),
+            seconds: Vec::new(),
+        };
+        let mut clock = Clock::default();
+        let bar = ProgressBar::new(self.count as u64);
+        bar.set_style(ProgressStyle::with_template("{msg} {pos}/{len} {wide_bar}")?);
+        bar.set_message(figure);
+        for number in 0..self.count as u64 {
+            let subject = clock.time("render", || Ok(subject(number)))?;
+            let answers = self.answers(&subject, number, &mut clock)?;
+            for (tally, answer) in tallies.iter_mut().zip(&answers.by_defence) {
+                for k in 0..2 {
+                    tally[k].add(number, &answer[k], &subject.truth)?;
+                }
+            }
+            for (score, attacked) in answers.scores.into_iter().zip([false, true]) {
+                ranking.push(number, score, attacked)?;
+                report.scores.push((score, attacked));
+            }
+            if report.panels.len() < SHOWN {
+                let views = report.panels.is_empty().then(|| self.views(&answers.attacked)).transpose()?;
+                report.panels.push(self.panel(&subject, &answers, views.unwrap_or_default())?);
+            }
+            if number == 0 {
+                report.trace = answers.trace;
+            }
+            bar.inc(1);
+        }
+        bar.finish_and_clear();
+        for (name, [clean, attacked]) in DEFENCES.iter().zip(&tallies) {
+            let (clean, attacked) = (clean.figure(), attacked.figure());
+            report.rows.push(Row { defence: name.to_string(), clean, attacked });
+        }
+        report.auroc = ranking.figures().map(|f| f.auroc);
+        report.seconds = clock.per_picture(self.count);
+        Ok(report)
+    }
+
+    fn answers(&self, subject: &Subject, number: u64, clock: &mut Clock) -> Result<Answers> {
+        let (model, image) = (self.model, &subject.image);
+        let seed = Random::new(self.seed).fork(number).seed();
+        let attacked = clock.time("attack", || self.attack(subject, seed))?;
+        let mut by_defence = Vec::new();
+        let mut last = (attacked.clone(), Vec::new());
+        for defence in &self.defences {
+            let name = if defence.name == "none" { "predict" } else { "defend" };
+            let answer = clock.time(name, || {
+                let [on_clean, on_attacked] =
+                    [image, &attacked].map(|shown| defence.apply(model, shown, seed));
+                let (on_clean, on_attacked) = (on_clean?, on_attacked?);
+                let said = [model.predict(&on_clean.image)?, model.predict(&on_attacked.image)?];
+                last = (on_attacked.image, on_attacked.trace);
+                Ok(said)
+            })?;
+            by_defence.push(answer);
+        }
+        let scores = clock.time("detect", || {
+            Ok([self.detector.score(model, image)?, self.detector.score(model, &attacked)?])
+        })?;
+        Ok(Answers { attacked, defended: last.0, by_defence, trace: last.1, scores })
+    }
+
+    /// The attacked image, as it would come out of a PNG file.
+    fn attack(&self, subject: &Subject, seed: u64) -> Result<Image> {
+        let situation = Situation {
+            model: self.model,
+            image: &subject.image,
+            truth: &subject.truth,
+            target: None,
+            defence: None,
+            objective: None,
+        };
+        let settings = AttackSettings {
+            steps: ATTACK_STEPS,
+            seed,
+            ..AttackSettings::new(Budget::linf(EPSILON_255 / 255.0))
+        };
+        Ok(Attack::named("pgd")?.run(&situation, &settings)?.image.rounded_to_8_bits())
+    }
+
+    fn tally(&self) -> Tally {
+        match self.model.task.name() {
+            "semantic" => Tally::Scenes(SegmentationScore::new(SCENE_CLASSES.len(), IGNORE, Bootstrap::NONE)),
+            _ => Tally::Crops { right: 0, count: 0 },
+        }
+    }
+
+    /// What each view says, brought back to the image's own grid.
+    fn views(&self, image: &Image) -> Result<Vec<LabelMap>> {
+        if self.model.task.name() != "semantic" {
+            return Ok(Vec::new());
+        }
+        let views = self.detector.views.draw(&Random::new(self.seed));
+        let looks = Looks::at(self.model, image, &views, Outputs::Softmax)?;
+        let (height, width) = looks.extents.size();
+        let map = |(seen, mask): &(Vec<f32>, Vec<f32>)| -> Result<LabelMap> {
+            let labels = best_classes(seen, looks.extents);
+            let shown = labels.iter().zip(mask).map(|(&l, &m)| if m > 0.5 { l } else { IGNORE }).collect();
+            Ok(LabelMap::new(height, width, shown)?.resized(image.height(), image.width()))
+        };
+        looks.views.iter().map(map).collect()
+    }
+
+    fn panel(&self, subject: &Subject, answers: &Answers, views: Vec<LabelMap>) -> Result<Panel> {
+        let none = &answers.by_defence[0];
+        let last = answers.by_defence.last().context("there is a defence")?;
+        let answer = |said: &Prediction| self.picture(&self.model.task.as_truth(said));
+        let mut pictures = vec![
+            Picture::new("image", &subject.image),
+            Picture::labelled("truth", self.picture(&subject.truth)?),
+            Picture::labelled("said of the clean image", answer(&none[0])?),
+            Picture::new("attacked image", &answers.attacked),
+            Picture::new("perturbation, magnified", &magnified(&subject.image, &answers.attacked)),
+            Picture::labelled("said of the attacked image", answer(&none[1])?),
+            Picture::new("defended image", &answers.defended),
+            Picture::labelled("said after the defence", answer(&last[1])?),
+        ];
+        for (k, view) in views.iter().enumerate() {
+            let name = format!("attacked, seen through view {k}");
+            pictures.push(Picture::labelled(&name, self.picture(&Truth::Map(view.clone()))?));
+        }
+        Ok(Panel { pictures })
+    }
+
+    /// A truth as it is shown: a painted map, or a word.
+    fn picture(&self, truth: &Truth) -> Result<Shown> {
+        match truth {
+            Truth::Class(class) => Ok(Shown::Word(OBJECT_CLASSES[*class].to_string())),
+            Truth::Map(map) => match &self.model.palette {
+                Some(palette) => Ok(Shown::Image(map.painted(palette)?)),
+                None => bail!("the segmenter has no colours"),
+            },
+        }
+    }
+}
+
+/// An answer as it is shown.
+pub(super) enum Shown {
+    Image(Image),
+    Word(String),
+}
+
+/// The difference of two images around middle grey, at full swing where it reaches the attack's bound.
+fn magnified(from: &Image, to: &Image) -> Image {
+    let mut out = to.clone();
+    for (o, f) in out.pixels_mut().iter_mut().zip(from.pixels()) {
+        *o = (0.5 + (*o - f) * 255.0 / EPSILON_255 * 0.5).clamp(0.0, 1.0);
+    }
+    out
+}
+
+/// Running counts of one figure.
+enum Tally {
+    Scenes(SegmentationScore),
+    Crops { right: usize, count: usize },
+}
+
+impl Tally {
+    fn add(&mut self, key: u64, said: &Prediction, truth: &Truth) -> Result<()> {
+        match (self, said, truth) {
+            (Self::Scenes(score), Prediction::Map(said), Truth::Map(is)) => {
+                score.push(key, is.labels(), said.labels())?;
+            }
+            (Self::Crops { right, count }, Prediction::Class(said), Truth::Class(is)) => {
+                *right += usize::from(said == is);
+                *count += 1;
+            }
+            _ => bail!("an answer of another task"),
+        }
+        Ok(())
+    }
+
+    fn figure(&self) -> f64 {
+        match self {
+            Self::Scenes(score) => score.figures().mean_iou().unwrap_or(0.0),
+            Self::Crops { right, count } => *right as f64 / (*count).max(1) as f64,
+        }
+    }
+}
+
+/// Seconds by task.
+#[derive(Default)]
+struct Clock {
+    spent: Vec<(&'static str, f64)>,
+}
+
+impl Clock {
+    fn time<T>(&mut self, name: &'static str, task: impl FnOnce() -> Result<T>) -> Result<T> {
+        let start = Instant::now();
+        let done = task();
+        let seconds = start.elapsed().as_secs_f64();
+        match self.spent.iter_mut().find(|(n, _)| *n == name) {
+            Some((_, sum)) => *sum += seconds,
+            None => self.spent.push((name, seconds)),
+        }
+        done
+    }
+
+    fn per_picture(&self, count: usize) -> Vec<(&'static str, f64)> {
+        self.spent.iter().map(|(name, sum)| (*name, sum / count as f64)).collect()
+    }
+}
