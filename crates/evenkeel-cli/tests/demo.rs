@@ -17,7 +17,10 @@ fn the_demo_prints_its_tables_and_writes_one_page() {
     }
     let page = std::fs::read_to_string(folder.path().join("page/index.html")).unwrap();
     assert!(page.starts_with("<!doctype html>") && page.trim_end().ends_with("</html>"));
-    assert!(!page.contains("http") && !page.contains("<script"), "the page must fetch nothing");
+    assert!(
+        !page.contains("http:") && !page.contains("https:") && !page.contains("<script"),
+        "the page must fetch nothing"
+    );
     let pictures = page.matches("data:image/png;base64,").count();
     // Eight of the scene, eight views of it, and four of each crop.
     assert_eq!(pictures, 8 + 8 + 2 * 4, "pictures on the page");
