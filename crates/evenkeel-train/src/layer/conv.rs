@@ -53,14 +53,14 @@ impl Conv {
     }
 
     /// Adds the gradient to the input to `gx`.
-    pub(crate) fn to_input(&self, weights: &Weights, gy: &Map, gx: &mut Map) {
+    pub(crate) fn to_input(self, weights: &Weights, gy: &Map, gx: &mut Map) {
         let geometry = self.geometry(gx);
         let tail = Tail { accumulate: true, ..Tail::default() };
         pullback(&geometry, weights, &gy.values, &mut gx.values, tail);
     }
 
     /// Adds the gradient to the weights to `gw`, `[out][in][k][k]`.
-    pub(crate) fn to_weights(&self, x: &Map, gy: &Map, gw: &mut [f32]) {
+    pub(crate) fn to_weights(self, x: &Map, gy: &Map, gw: &mut [f32]) {
         let taps = self.kernel * self.kernel;
         let (cells, wide) = (gy.height * gy.width, taps * self.in_c);
         let parts: Vec<Vec<f32>> = (0..x.batch)
