@@ -80,7 +80,7 @@ fn a_hostile_checkpoint_is_refused_with_a_sentence_in_little_memory() {
             b"\x80\x02cos\nsystem\nX\x02\0\0\0ls\x85R.".to_vec(),
             "asks for os.system, which is not data",
         ),
-        ("laughs", [&b"\x80\x02]q\0"[..], &laughs, b"."].concat(), "not a dict of tensors"),
+        ("laughs", [&b"\x80\x02]q\0"[..], &laughs, b"."].concat(), "which its object never mentions"),
         ("flood", [&b"\x80\x02"[..], &b"](".repeat(3 << 20), b"."].concat(), "nests deeper"),
         ("storage", tensor(7, 7), "storage \"0\" has 6 elements where its object says 7"),
         ("terabyte", tensor(6, 1 << 38), "asks for more than the file can hold"),
