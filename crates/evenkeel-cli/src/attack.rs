@@ -8,6 +8,7 @@ use evenkeel::budget::{Budget, Norm, parse_radius};
 use evenkeel::image::Image;
 use evenkeel::model::Model;
 use evenkeel::objective::{Equivariance, ViewObjective};
+use evenkeel::task::instance::{confident, overlaid, recast, without};
 use evenkeel::task::{Prediction, Truth};
 use serde_json::{Value, json};
 
@@ -57,10 +58,11 @@ pub(crate) struct AttackArgs {
     /// How sharp the tanh is that stands for a sign in `unrolled`
     #[arg(long, default_value_t = 1.0)]
     sharpness: f32,
-    /// What is true: a class, a label map, or a folder of label maps; left out, the network's own answer
+    /// What is true: a class, a label map, a folder of label maps, or a COCO instances file; left out, the network's own answer
     #[arg(long, value_name = "TRUTH")]
     labels: Option<String>,
-    /// What the attacker wants said: a class, a label map, `image:FILE` for another image's answer, or `permuted`
+    /// What the attacker wants said: a class, a label map, `image:FILE` for another image's answer, `permuted`; of objects also
+    /// `vanish:CLASS` or `recast:CLASS:CLASS`
     #[arg(long, value_name = "TARGET")]
     target: Option<String>,
     /// Write attacked images into this folder
@@ -103,9 +105,11 @@ impl AttackArgs {
         let Some(target) = &self.target else { return Ok(None) };
         Ok(Some(match target.as_str() {
             "permuted" => {
-                let scores = model.scores(image)?;
-                let classes = scores.extents(&model.output)?.channels;
+                let classes = model.task.classes(&model.scores(image)?)?;
                 permuted(truth_here, classes, self.defence.eyes.seed)?
+            }
+            other if other.starts_with("vanish:") || other.starts_with("recast:") => {
+                rewritten(model, other, truth_here)?
             }
             other => match other.strip_prefix("image:") {
                 Some(file) => model.task.as_truth(&model.predict(&fitted(model, Path::new(file))?)?),
@@ -114,6 +118,17 @@ impl AttackArgs {
             },
         }))
     }
+}
+
+/// The true objects as the attacker wants them said: `vanish:A` leaves class A out, `recast:A:B` takes A for B.
+fn rewritten(model: &Model, wish: &str, truth: &Truth) -> Result<Truth> {
+    let Truth::Instances(objects) = truth else { bail!("--target {wish}: is for instance segmentation") };
+    let words: Vec<&str> = wish.split(':').collect();
+    Ok(Truth::Instances(match words.as_slice() {
+        ["vanish", class] => without(objects, class_number(model, class)?),
+        ["recast", from, to] => recast(objects, class_number(model, from)?, class_number(model, to)?),
+        _ => bail!("--target {wish}: vanish:CLASS or recast:CLASS:CLASS is needed"),
+    }))
 }
 
 /// What one attack came to: the image as an eight-bit file holds it, and the deployed answer for that.
@@ -181,6 +196,10 @@ pub(crate) fn run(args: AttackArgs) -> Result<()> {
         let before = situation.deployed(&image, settings.seed)?;
         let attempt = worst(&attacks, &situation, &settings).with_context(|| path.display().to_string())?;
         let saved = args.out.as_ref().map(|folder| save(folder, path, &attempt.rounded)).transpose()?;
+        if let (Some(folder), Prediction::Instances(all)) = (&args.out, &attempt.after) {
+            let overlay = overlaid(&attempt.rounded, &confident(all), 0.5)?;
+            overlay.save_png(format!("{}.attacked.overlay.png", stem_in(folder, path)?.display()))?;
+        }
         let report = Report { path, model: &model, situation, before, attempt: &attempt };
         bar.say(args.json, &report.json(&settings, saved.as_deref()), &report.words(&settings));
         bar.done(path);

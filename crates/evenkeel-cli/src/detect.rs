@@ -73,6 +73,9 @@ pub(crate) fn run(args: DetectArgs) -> Result<()> {
 }
 
 fn calibrate(args: &DetectArgs, model: &Model, folder: &PathBuf) -> Result<Calibration> {
+    if args.labels.is_some() && model.task.name() == "instance" {
+        bail!("--labels: the error estimate is about cells, which instances do not have");
+    }
     let detector =
         Detector::named(&args.score, model, args.eyes.views()?, args.eyes.heads()?, args.eyes.seed)?;
     let clean = pictures(std::slice::from_ref(folder))?;
@@ -100,6 +103,7 @@ fn true_error(looks: &Looks, truth: &Truth) -> f64 {
     let labels = match truth {
         Truth::Class(class) => vec![*class as u16],
         Truth::Map(map) => map.resized(h, w).labels().to_vec(),
+        Truth::Instances(_) => Vec::new(),
     };
     let cells = looks.extents.cells();
     let counted = labels
@@ -123,14 +127,18 @@ fn judge(args: &DetectArgs, model: &Model, calibration: Option<&Calibration>) ->
         let image = fitted(model, path)?;
         let score = detector.score(model, &image)?;
         let bias = calibration.and_then(|c| c.bias);
-        let estimate = ErrorEstimate::of(
-            model,
-            &image,
-            &detector.views,
-            detector.seed,
-            bias.unwrap_or(0.0),
-            args.delta,
-        )?;
+        // the estimate is about cells, which instances do not have
+        let estimate = match model.task.name() {
+            "instance" => None,
+            _ => Some(ErrorEstimate::of(
+                model,
+                &image,
+                &detector.views,
+                detector.seed,
+                bias.unwrap_or(0.0),
+                args.delta,
+            )?),
+        };
         let strange = calibration.map(|c| score > c.threshold);
         let prediction = model.predict(&image)?;
         let value = json!({
@@ -139,9 +147,9 @@ fn judge(args: &DetectArgs, model: &Model, calibration: Option<&Calibration>) ->
             "score_name": detector.name,
             "threshold": calibration.map(|c| c.threshold),
             "strange": strange,
-            "expected_error": estimate.error,
-            "expected_error_within": estimate.within,
-            "confidence": estimate.confidence,
+            "expected_error": estimate.as_ref().map(|e| e.error),
+            "expected_error_within": estimate.as_ref().map(|e| e.within),
+            "confidence": estimate.as_ref().map(|e| e.confidence),
             "bias_fitted": bias.is_some(),
             "prediction": prediction_json(model, &prediction),
         });
@@ -150,13 +158,14 @@ fn judge(args: &DetectArgs, model: &Model, calibration: Option<&Calibration>) ->
             Some(false) => "ordinary",
             None => "no threshold (calibrate with --calibrate CLEAN_DIR)",
         };
+        let fitted = if bias.is_some() { "" } else { " (bias not fitted)" };
+        let error = estimate
+            .as_ref()
+            .map_or(String::new(), |e| format!(" expected error {:.3} ± {:.3}{fitted};", e.error, e.within));
         let words = format!(
-            "{}: {} {score:.4}, {verdict}; expected error {:.3} ± {:.3}{}; {}",
+            "{}: {} {score:.4}, {verdict};{error} {}",
             path.display(),
             detector.name,
-            estimate.error,
-            estimate.within,
-            if bias.is_some() { "" } else { " (bias not fitted)" },
             prediction_words(model, &prediction),
         );
         bar.say(args.json, &value, &words);

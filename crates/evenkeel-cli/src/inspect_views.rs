@@ -4,10 +4,11 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use evenkeel::detect::{Looks, Outputs};
+use evenkeel::detect::{Looks, Outputs, instance_variance};
 use evenkeel::image::{Image, LabelMap};
 use evenkeel::model::Model;
 use evenkeel::random::Random;
+use evenkeel::task::instance::{confident, overlaid};
 use evenkeel::task::{Prediction, best_classes};
 use evenkeel::view::View;
 use serde_json::json;
@@ -36,11 +37,14 @@ pub(crate) fn run(args: InspectViewsArgs) -> Result<()> {
     let image = fitted(&model, &args.image)?;
     let set = args.eyes.views()?.fitted(model.network.fixed_size().is_some(), model.multiple);
     let views = set.draw(&Random::new(args.eyes.seed));
-    let looks = Looks::at(&model, &image, &views, Outputs::Softmax)?;
     let answer = model.predict(&image)?;
+    if let Prediction::Instances(_) = &answer {
+        return inspect_instances(&args, &model, &image, &views);
+    }
+    let looks = Looks::at(&model, &image, &views, Outputs::Softmax)?;
     let rows = match &answer {
         Prediction::Map(map) => map_rows(&model, &image, &views, &looks, map)?,
-        Prediction::Class(_) => views.iter().map(|v| vec![image.clone(), v.apply(&image)]).collect(),
+        _ => views.iter().map(|v| vec![image.clone(), v.apply(&image)]).collect(),
     };
     let differs: Vec<f64> =
         looks.views.iter().map(|(map, mask)| share_that_differs(&looks, map, mask)).collect();
@@ -65,6 +69,32 @@ pub(crate) fn run(args: InspectViewsArgs) -> Result<()> {
             &format!("  {}{colour}: differs on {:.1} % of what was in sight\n", view.motion, 100.0 * share);
     }
     words += &format!("  picture: {}", file.display());
+    progress(1).say(args.json, &value, &words);
+    Ok(())
+}
+
+/// Each view of the image with the objects seen in it.
+fn inspect_instances(args: &InspectViewsArgs, model: &Model, image: &Image, views: &[View]) -> Result<()> {
+    let overlay = |seen: &Image| -> Result<(Image, String)> {
+        let answer = model.predict(seen)?;
+        let Prediction::Instances(all) = &answer else { bail!("the network's answer is not instances") };
+        Ok((overlaid(seen, &confident(all), 0.5)?, prediction_words(model, &answer)))
+    };
+    let (own, own_words) = overlay(image)?;
+    let (mut rows, mut described) = (vec![vec![image.clone(), own]], Vec::new());
+    let mut words = format!("{}: {own_words}\n", args.image.display());
+    for view in views {
+        let seen = view.apply(image);
+        let (picture, said) = overlay(&seen)?;
+        rows.push(vec![seen, picture]);
+        words += &format!("  {}: {said}\n", view.motion);
+        described.push(json!({ "view": view.motion.to_string(), "says": said }));
+    }
+    let file = PathBuf::from(format!("{}.views.png", stem_in(&args.out, &args.image)?.display()));
+    sheet(&rows, image.size())?.save_png(&file)?;
+    let variance = instance_variance(model, image, views)?;
+    words += &format!("  variance {variance:.4}; picture: {}", file.display());
+    let value = json!({ "image": args.image, "views": described, "variance": variance, "saved": file });
     progress(1).say(args.json, &value, &words);
     Ok(())
 }

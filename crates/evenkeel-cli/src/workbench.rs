@@ -11,8 +11,11 @@ use evenkeel::image::{Image, LabelMap, Palette};
 use evenkeel::model::Model;
 use evenkeel::objective::head::Head;
 use evenkeel::objective::{Bank, Pairing};
+use evenkeel::task::instance::{Instance, confident};
 use evenkeel::task::{Prediction, Truth};
 use evenkeel::view::ViewSet;
+use evenkeel_study::coco_instances::true_instances;
+use evenkeel_study::dataset::coco_json;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
@@ -142,11 +145,14 @@ pub(crate) fn fitted(model: &Model, path: &Path) -> Result<Image> {
     model.fit(&image).with_context(|| path.display().to_string())
 }
 
-/// The truth for a picture: a class number, or the label map of the same name in a folder, or the one label map given. A label
-/// map must have the size of the picture, or the size it is brought to.
+/// The truth for a picture: a class number, the label map of the same name in a folder, the one label map given, or its objects in a
+/// COCO instances file. A label map must have the size of the picture, or the size it is brought to.
 pub(crate) fn truth(model: &Model, labels: &str, picture: &Path, size: (usize, usize)) -> Result<Truth> {
     if model.task.name() == "classification" {
         return Ok(Truth::Class(class_number(model, labels)?));
+    }
+    if model.task.name() == "instance" {
+        return instances(model, Path::new(labels), picture);
     }
     let given = Path::new(labels);
     let path = match (given.is_dir(), picture.file_stem()) {
@@ -167,6 +173,18 @@ pub(crate) fn truth(model: &Model, labels: &str, picture: &Path, size: (usize, u
         bail!("{}: the label map is {}, the image {}", path.display(), words(map.size()), words(original));
     }
     Ok(Truth::Map(model.fit_labels(&map).with_context(|| path.display().to_string())?))
+}
+
+/// The true objects of a picture, by its file name, from a COCO instances file.
+fn instances(model: &Model, annotations: &Path, picture: &Path) -> Result<Truth> {
+    let file = coco_json::read_ground_truth(annotations)?;
+    let name = picture.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let Some(entry) = file.images.iter().find(|image| image.file_name == name) else {
+        bail!("{}: has no image {name}", annotations.display());
+    };
+    let own: Vec<_> = file.annotations.iter().filter(|a| a.image_id == entry.id).collect();
+    let frame = model.framing((entry.height as usize, entry.width as usize))?;
+    Ok(Truth::Instances(true_instances(annotations, entry, &own, &model.class_ids, &frame)?))
 }
 
 /// A class by number or name.
@@ -218,6 +236,18 @@ pub(crate) fn prediction_json(model: &Model, prediction: &Prediction) -> Value {
                 .collect();
             json!({ "classes": shares })
         }
+        Prediction::Instances(all) => {
+            let one = |instance: &&Instance| {
+                json!({
+                    "class": instance.class,
+                    "name": name(instance.class),
+                    "score": instance.score,
+                    "box": instance.corners,
+                    "area": instance.mask.area(),
+                })
+            };
+            json!({ "instances": confident(all).iter().map(one).collect::<Vec<_>>(), "candidates": all.len() })
+        }
     }
 }
 
@@ -235,6 +265,15 @@ pub(crate) fn prediction_words(model: &Model, prediction: &Prediction) -> String
                 format!("{} {:.0} %", name((*l).into()), 100.0 * *n as f64 / map.labels().len() as f64)
             };
             shares.iter().take(4).map(word).collect::<Vec<_>>().join(", ")
+        }
+        Prediction::Instances(all) => {
+            let mut counts = std::collections::BTreeMap::new();
+            confident(all).iter().for_each(|i| *counts.entry(i.class).or_insert(0usize) += 1);
+            let mut counts: Vec<_> = counts.into_iter().collect();
+            counts.sort_by_key(|(class, n)| (std::cmp::Reverse(*n), *class));
+            let words: Vec<String> =
+                counts.iter().map(|(class, n)| format!("{n} {}", name(*class))).collect();
+            if words.is_empty() { "nothing".into() } else { words.join(", ") }
         }
     }
 }

@@ -120,7 +120,9 @@ pub fn contract(subject: Subject) -> Contract {
         classes: Classes {
             names: names.iter().map(|n| n.to_string()).collect(),
             palette: palette.map(PaletteRule::Colours),
+            ids: Vec::new(),
         },
+        instance: None,
     }
 }
 
@@ -131,7 +133,7 @@ pub fn contract(subject: Subject) -> Contract {
 pub fn to_model(net: &Net, subject: Subject) -> Result<Model> {
     let contract = contract(subject);
     let network = Onnx::new(to_onnx(net), Path::new("network in training"), &contract)?;
-    let task = task_named(&contract.task)?;
+    let task = task_named(&contract.task, None)?;
     Ok(Model::new(Box::new(network), task, &contract.output, &contract.feature))
 }
 

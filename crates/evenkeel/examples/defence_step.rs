@@ -62,6 +62,7 @@ fn load(path: &str) -> Model {
         output,
         input,
         classes: Classes::default(),
+        instance: None,
     };
     drop(network);
     Model::with_contract(path, &contract).expect("a model")

@@ -6,11 +6,17 @@
 use crate::error::{Error, Result};
 use crate::image::Image;
 
-/// A dense tensor of one image, row by row; the leading dimension of one is kept.
+/// What stands between the names of tensors that are asked for as one: `"a + b"`.
+pub const JOINT: &str = " + ";
+
+/// A dense tensor of one image, row by row; the leading dimension of one is kept. Several tensors asked for as one come joined:
+/// their values one after the other, under the shape `[1, values]`, each part with the shape it had.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tensor {
     shape: Vec<usize>,
     data: Vec<f32>,
+    /// The shapes of the parts; none unless there are several.
+    parts: Vec<Vec<usize>>,
 }
 
 impl Tensor {
@@ -26,7 +32,40 @@ impl Tensor {
                 data.len(),
             ));
         }
-        Ok(Self { shape, data })
+        Ok(Self { shape, data, parts: Vec::new() })
+    }
+
+    /// Several tensors as one; a single one stays what it is.
+    pub fn joined(mut tensors: Vec<Self>) -> Self {
+        if tensors.len() == 1 {
+            return tensors.remove(0);
+        }
+        let data: Vec<f32> = tensors.iter().flat_map(|tensor| tensor.data.iter().copied()).collect();
+        let parts = tensors.into_iter().map(|tensor| tensor.shape).collect();
+        Self { shape: vec![1, data.len()], data, parts }
+    }
+
+    /// Shape and values of each part; a plain tensor is its own only part.
+    pub fn parts(&self) -> Vec<(&[usize], &[f32])> {
+        let shapes: &[Vec<usize>] =
+            if self.parts.is_empty() { std::slice::from_ref(&self.shape) } else { &self.parts };
+        let mut rest = self.data.as_slice();
+        let mut part = |shape: &'_ Vec<usize>| {
+            let (own, after) = rest.split_at(shape.iter().product());
+            rest = after;
+            own
+        };
+        shapes.iter().map(|shape| (shape.as_slice(), part(shape))).collect()
+    }
+
+    /// The parts as tensors of their own, if there are several.
+    pub fn split(&self) -> Option<Vec<Self>> {
+        let own = |(shape, data): (&[usize], &[f32])| Self {
+            shape: shape.to_vec(),
+            data: data.to_vec(),
+            parts: Vec::new(),
+        };
+        (!self.parts.is_empty()).then(|| self.parts().into_iter().map(own).collect())
     }
 
     /// The shape.
@@ -44,6 +83,10 @@ impl Tensor {
     /// # Errors
     /// If it holds more than one image or has another rank; `name` is used in the sentence.
     pub fn extents(&self, name: &str) -> Result<Extents> {
+        if !self.parts.is_empty() {
+            let got = format!("{} tensors joined", self.parts.len());
+            return Err(Error::mismatch(format!("tensor {name}"), "one map or vector", got));
+        }
         match *self.shape.as_slice() {
             [1, channels, height, width] => Ok(Extents { channels, height, width }),
             [1, channels] | [channels] => Ok(Extents { channels, height: 1, width: 1 }),
@@ -123,7 +166,7 @@ pub trait Network: Send + Sync {
     /// The only (height, width) it accepts, if there is only one.
     fn fixed_size(&self) -> Option<(usize, usize)>;
 
-    /// The named tensors for an image. No tape is kept.
+    /// The named tensors for an image; names joined by [`JOINT`] give one joined tensor. No tape is kept.
     ///
     /// # Errors
     /// If there is no such tensor or the network refuses the image's size.

@@ -5,19 +5,20 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use evenkeel::model::{Classes, Contract, InputRule, Model, Order, PaletteRule, ResizeRule};
+use evenkeel::task::instance::InstanceRule;
 
 /// Write down how pixels become a network's input, and what comes out
 #[derive(Debug, clap::Args)]
 pub(crate) struct InitArgs {
     /// An ONNX network
     model: PathBuf,
-    /// classification or semantic
+    /// classification, semantic or instance
     #[arg(long)]
     task: Option<String>,
-    /// The tensor of class scores; the only output if there is one
+    /// The tensor of class scores; the only output if there is one. For instances the head's tensors, `a + b`
     #[arg(long)]
     output: Option<String>,
-    /// The tensor of features that views are compared on
+    /// The tensor of features that views are compared on; several as `a + b + c`
     #[arg(long)]
     feature: Option<String>,
     /// rgb or bgr
@@ -38,7 +39,7 @@ pub(crate) struct InitArgs {
     /// HEIGHTxWIDTH that images are brought to; left out, they keep theirs
     #[arg(long)]
     size: Option<String>,
-    /// refuse, stretch or crop: what to do with images of another size
+    /// refuse, stretch, crop or letterbox: what to do with images of another size
     #[arg(long)]
     resize: Option<String>,
     /// Sides must be multiples of this
@@ -50,6 +51,21 @@ pub(crate) struct InitArgs {
     /// A file of class names, one a line
     #[arg(long)]
     names: Option<PathBuf>,
+    /// The numbers the data set gives the classes: `coco`, or a list such as 1,2,3
+    #[arg(long)]
+    ids: Option<String>,
+    /// The head of an instance segmenter: yolo-seg
+    #[arg(long, value_name = "HEAD")]
+    head: Option<String>,
+    /// Instances less sure than this are dropped
+    #[arg(long, default_value_t = 0.01)]
+    confidence: f32,
+    /// Of two boxes of one class that overlap by more than this, one is dropped
+    #[arg(long, default_value_t = 0.7)]
+    overlap: f32,
+    /// The most instances kept in an image
+    #[arg(long, default_value_t = 100)]
+    most: usize,
     /// Replace a contract that is there already
     #[arg(long)]
     force: bool,
@@ -78,6 +94,17 @@ fn three(text: &str, flag: &str) -> Result<[f32; 3]> {
         .map_err(|_| anyhow::anyhow!("{flag} {text}: three numbers are needed, such as 0.485,0.456,0.406"))
 }
 
+/// COCO's 80 categories are numbered up to 90, with gaps.
+fn class_ids(text: &str) -> Result<Vec<i64>> {
+    const GAPS: [i64; 10] = [12, 26, 29, 30, 45, 66, 68, 69, 71, 83];
+    if text == "coco" {
+        return Ok((1..=90).filter(|id| !GAPS.contains(id)).collect());
+    }
+    let number =
+        |part: &str| part.trim().parse().with_context(|| format!("--ids {text}: numbers are needed"));
+    text.split(',').map(number).collect()
+}
+
 pub(crate) fn run(args: InitArgs) -> Result<()> {
     let path = Contract::path_beside(&args.model);
     if path.exists() && !args.force {
@@ -97,7 +124,7 @@ pub(crate) fn run(args: InitArgs) -> Result<()> {
         None => String::new(),
     };
     let contract = Contract {
-        task: answer(args.task.as_ref(), "--task", "classification or semantic")?,
+        task: answer(args.task.as_ref(), "--task", "classification, semantic or instance")?,
         output: answer(
             output.as_ref(),
             "--output",
@@ -135,21 +162,29 @@ pub(crate) fn run(args: InitArgs) -> Result<()> {
             resize: match answer(
                 args.resize.as_ref(),
                 "--resize",
-                "refuse, stretch or crop images of another size",
+                "refuse, stretch, crop or letterbox images of another size",
             )?
             .as_str()
             {
                 "refuse" => ResizeRule::Refuse,
                 "stretch" => ResizeRule::Stretch,
                 "crop" => ResizeRule::Crop,
-                other => bail!("--resize {other}: refuse, stretch or crop is needed"),
+                "letterbox" => ResizeRule::Letterbox,
+                other => bail!("--resize {other}: refuse, stretch, crop or letterbox is needed"),
             },
             multiple: args.multiple,
         },
         classes: Classes {
             names: names.lines().map(str::trim).filter(|l| !l.is_empty()).map(str::to_owned).collect(),
             palette: args.palette.clone().map(PaletteRule::Named),
+            ids: args.ids.as_deref().map(class_ids).transpose()?.unwrap_or_default(),
         },
+        instance: args.head.clone().map(|head| InstanceRule {
+            head,
+            confidence: args.confidence,
+            overlap: args.overlap,
+            most: args.most,
+        }),
     };
     contract.check()?;
     Model::with_contract(&args.model, &contract)?;

@@ -133,7 +133,9 @@ fn ranked(scores: &Tensor, labels: &Labels, rank: usize) -> Result<Labels> {
 pub(super) fn square(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
     // the published shares of the first square
     let share = if settings.budget.norm == Norm::Linf { 0.8 } else { 0.1 };
-    climb(situation, settings, LossKind::Margin, &|| Box::new(Square { share }))
+    let own = situation.model.task.own_loss(situation.truth).is_some();
+    let kind = if own { LossKind::CrossEntropy } else { LossKind::Margin };
+    climb(situation, settings, kind, &|| Box::new(Square { share }))
 }
 
 /// Task loss plus weight times the view objective, both at the attacked image.
@@ -162,6 +164,6 @@ pub(super) fn adaptive_apgd(situation: &Situation<'_>, settings: &AttackSettings
 pub(super) fn single_class(truth: &Truth, attack: &str) -> Result<usize> {
     match truth {
         Truth::Class(class) => Ok(*class),
-        Truth::Map(_) => Err(Error::setting(format!("attack {attack}"), "is made for classifiers")),
+        _ => Err(Error::setting(format!("attack {attack}"), "is made for classifiers")),
     }
 }

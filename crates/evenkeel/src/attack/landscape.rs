@@ -2,7 +2,7 @@
 
 use super::Situation;
 use crate::ascent::{Landscape, Sight};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::image::Image;
 use crate::network::Tensor;
 use crate::objective::{Loss, LossKind, Progress, Terms, ViewTerm};
@@ -34,6 +34,14 @@ impl Situation<'_> {
     /// # Errors
     /// If the labels do not fit the network.
     pub fn loss(&self, kind: LossKind) -> Result<Loss> {
+        let (truth, sign) = self.target.map_or((self.truth, 1.0), |target| (target, -1.0));
+        if let Some(own) = self.model.task.own_loss(truth) {
+            if kind != LossKind::CrossEntropy {
+                let reason = format!("the task {} has its own loss only", self.model.task.name());
+                return Err(Error::setting(format!("loss {kind:?}"), reason));
+            }
+            return Ok(Loss::of_task(own?, sign));
+        }
         Ok(match self.target {
             Some(target) => Loss::towards(kind, self.labels(target)?),
             None => Loss::against(kind, self.labels(self.truth)?),

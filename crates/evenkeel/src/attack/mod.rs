@@ -27,7 +27,7 @@ use crate::image::{Image, LabelMap};
 use crate::model::Model;
 use crate::objective::ViewObjective;
 use crate::random::Random;
-use crate::task::Truth;
+use crate::task::{Truth, instance::Instance};
 
 /// What is attacked.
 #[derive(Clone, Copy)]
@@ -221,6 +221,11 @@ pub fn permuted(truth: &Truth, classes: usize, seed: u64) -> Result<Truth> {
         Truth::Map(map) => {
             let rename = |l: &u16| next.get(usize::from(*l)).map_or(*l, |n| *n as u16);
             Truth::Map(LabelMap::new(map.height(), map.width(), map.labels().iter().map(rename).collect())?)
+        }
+        Truth::Instances(objects) => {
+            let rename =
+                |object: &Instance| Instance { class: next[object.class % classes], ..object.clone() };
+            Truth::Instances(objects.iter().map(rename).collect())
         }
     })
 }

@@ -1,17 +1,20 @@
 //! Detection: is this image one the network can be trusted on? Every score is larger for stranger images.
 //!
-//! Output variance: Σ over views of ‖undo_i(p(view_i(x))) − p(x)‖² over the overlap, per cell, on softmax outputs or one-hot answers.
+//! Output variance: Σ over views of ‖undo_i(p(view_i(x))) − p(x)‖² over the overlap, per cell, on softmax outputs or one-hot answers;
+//! for instances, how much the objects disagree (`instances`).
 //! The others are minus the mean of an objective on views: equivariance, invariance, rotation, contrastive. A threshold is calibrated
 //! on clean images to a false-alarm rate.
 
 mod calibration;
 mod estimate;
+mod instances;
 
 #[cfg(test)]
 mod tests;
 
 pub use calibration::{Calibration, threshold_for};
 pub use estimate::{ErrorEstimate, fit_bias};
+pub use instances::instance_variance;
 
 use rayon::prelude::*;
 
@@ -124,6 +127,9 @@ impl Detector {
     pub fn score(&self, model: &Model, image: &Image) -> Result<f64> {
         let random = Random::new(self.seed);
         match &self.measure {
+            Measure::Variance(_) if model.task.name() == "instance" => {
+                instance_variance(model, image, &self.views.draw(&random))
+            }
             Measure::Variance(outputs) => {
                 let looks = Looks::at(model, image, &self.views.draw(&random), *outputs)?;
                 Ok(looks.variance())

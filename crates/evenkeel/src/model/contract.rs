@@ -9,22 +9,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::image::{Palette, write_atomically};
+use crate::task::{instance::InstanceRule, task_named};
 
 /// What must be known to use a network.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Contract {
-    /// `classification` or `semantic`.
+    /// `classification`, `semantic` or `instance`.
     pub task: String,
-    /// The tensor of class scores (before softmax).
+    /// The tensor of class scores (before softmax); for instances, the tensors of the head, joined by ` + `.
     pub output: String,
-    /// The tensor of features that views are compared on.
+    /// The tensor of features that views are compared on; several, joined by ` + `, are compared each by itself and summed.
     pub feature: String,
     /// How pixels become input.
     pub input: InputRule,
     /// Names and colours.
     #[serde(default)]
     pub classes: Classes,
+    /// How instances are read off the head; only for the task `instance`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance: Option<InstanceRule>,
 }
 
 /// How pixels become input.
@@ -76,6 +80,8 @@ pub enum ResizeRule {
     Stretch,
     /// Take the largest middle part of the right proportions, then resize that.
     Crop,
+    /// Resize it to fit inside, and fill the borders with grey.
+    Letterbox,
 }
 
 /// Names and colours of the classes.
@@ -88,6 +94,9 @@ pub struct Classes {
     /// The colours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub palette: Option<PaletteRule>,
+    /// The numbers that the data set gives the classes, in class order, where they are not 0, 1, 2…
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ids: Vec<i64>,
 }
 
 /// Colours by name (`voc:21`, `cityscapes`, or `cityscapes:20` with black for background) or one by one.
@@ -157,7 +166,7 @@ impl Contract {
     /// # Errors
     /// Naming the field.
     pub fn check(&self) -> Result<()> {
-        crate::task::task_named(&self.task)?;
+        task_named(&self.task, self.instance.as_ref())?;
         let input = &self.input;
         if !input.scale.is_finite() || input.scale == 0.0 {
             return Err(Error::setting("input.scale", "must be a number other than 0"));

@@ -4,12 +4,14 @@
 //! guesses: what the contract file beside the network does not say is refused.
 
 mod contract;
+mod letterbox;
 mod onnx;
 
 #[cfg(test)]
 mod tests;
 
 pub use contract::{Classes, Contract, InputRule, Order, PaletteRule, ResizeRule};
+pub use letterbox::Letterbox;
 pub use onnx::Onnx;
 
 use std::path::Path;
@@ -45,6 +47,8 @@ pub struct Model {
     pub class_names: Vec<String>,
     /// The colours of the classes, for label maps.
     pub palette: Option<Palette>,
+    /// The numbers that the data set gives the classes; empty if they are 0, 1, 2…
+    pub class_ids: Vec<i64>,
     /// A fingerprint of the network's file; empty if there is none.
     pub hash: String,
 }
@@ -64,6 +68,7 @@ impl Model {
             classes: 0,
             class_names: Vec::new(),
             palette: None,
+            class_ids: Vec::new(),
             hash: String::new(),
         }
     }
@@ -102,6 +107,7 @@ impl Model {
             }
             (fixed, declared) => fixed.or(declared.map(|[h, w]| (h, w))),
         };
+        let task = task_named(&contract.task, contract.instance.as_ref())?;
         let mut model = Self {
             size,
             multiple: contract.input.multiple,
@@ -109,7 +115,8 @@ impl Model {
             class_names: contract.classes.names.clone(),
             palette: contract.palette()?,
             hash,
-            ..Self::new(Box::new(network), task_named(&contract.task)?, &contract.output, &contract.feature)
+            class_ids: contract.classes.ids.clone(),
+            ..Self::new(Box::new(network), task, &contract.output, &contract.feature)
         };
         let tried = model.try_once();
         model.classes = tried.map_err(|e| Error::File { path: path.to_owned(), reason: e.to_string() })?;
@@ -122,10 +129,11 @@ impl Model {
         let size = self.size.unwrap_or((side, side));
         let scores = self.scores(&Image::filled(size.0, size.1, 0.5))?;
         self.task.predict(&scores, size)?;
-        let classes = scores.extents(&self.output)?.channels;
+        let classes = self.task.classes(&scores)?;
         for (what, count) in [
             ("names in the contract", self.class_names.len()),
             ("colours in the contract", self.palette.as_ref().map_or(0, |p| p.colours().len())),
+            ("class numbers in the contract", self.class_ids.len()),
         ] {
             if count != 0 && count < classes {
                 return Err(Error::mismatch(what, format!("{classes}, one per class"), count));
@@ -161,6 +169,9 @@ impl Model {
         if wanted == size {
             return Ok(image.clone());
         }
+        if self.resize == ResizeRule::Letterbox {
+            return Letterbox::new(size, wanted).apply(image);
+        }
         let part = self.part(size, wanted);
         let rows = (0..3).flat_map(|c| (0..part.height).map(move |y| (c, y)));
         let line = |(c, y): (usize, usize)| {
@@ -178,6 +189,9 @@ impl Model {
     pub fn fit_labels(&self, map: &LabelMap) -> Result<LabelMap> {
         let size = map.size();
         let wanted = self.wanted(size)?;
+        if self.resize == ResizeRule::Letterbox {
+            return Letterbox::new(size, wanted).apply_labels(map);
+        }
         let part = self.part(size, wanted);
         let line =
             |y: usize| map.labels()[(part.top + y) * size.1 + part.left..][..part.width].iter().copied();
@@ -194,6 +208,26 @@ impl Model {
         let side = |n: usize, most: usize| ((n as f64 * scale).round() as usize).clamp(1, most);
         let (height, width) = (side(wanted.0, h), side(wanted.1, w));
         Part { top: (h - height) / 2, left: (w - width) / 2, height, width }
+    }
+
+    /// Where an image of this size stands once [`Model::fit`] has brought it to the network's size: the way back for masks.
+    ///
+    /// # Errors
+    /// If there is no way back, because parts of the image are cut off.
+    pub fn framing(&self, image: (usize, usize)) -> Result<Letterbox> {
+        match (self.size, self.resize) {
+            (Some(frame), _) if frame == image => Ok(Letterbox::stretched(image, frame)),
+            (Some(frame), ResizeRule::Letterbox) => Ok(Letterbox::new(image, frame)),
+            (Some(frame), ResizeRule::Stretch) => Ok(Letterbox::stretched(image, frame)),
+            (None, _) => {
+                let cut = |side: usize| side / self.multiple * self.multiple;
+                Ok(Letterbox::stretched(image, (cut(image.0), cut(image.1))))
+            }
+            (Some(_), ResizeRule::Refuse | ResizeRule::Crop) => Err(Error::setting(
+                "input.resize",
+                "cuts parts of the image off; letterbox or stretch keeps them",
+            )),
+        }
     }
 
     /// The scores for an image at the network's size.

@@ -7,7 +7,7 @@ use evenkeel_network as engine;
 use super::contract::{Contract, Order};
 use crate::error::{Error, Result};
 use crate::image::Image;
-use crate::network::{Network, Tape, Tensor, Traced};
+use crate::network::{JOINT, Network, Tape, Tensor, Traced};
 
 /// An ONNX network that takes RGB images in [0, 1].
 pub struct Onnx {
@@ -65,7 +65,8 @@ impl Onnx {
 
     /// Refuses names the network does not have.
     pub(super) fn check_tensors(&self, names: &[&str]) -> Result<()> {
-        names.iter().try_for_each(|name| self.network.plan(&[name]).map(|_| ()).map_err(failed))
+        let each = names.iter().flat_map(|name| name.split(JOINT));
+        each.map(str::trim).try_for_each(|name| self.network.plan(&[name]).map(|_| ()).map_err(failed))
     }
 
     fn to_input(&self, image: &Image) -> Result<engine::Tensor> {
@@ -120,22 +121,39 @@ fn from_engine(tensor: &engine::Tensor, name: &str) -> Result<Tensor> {
     Tensor::new(tensor.shape().to_vec(), values.to_vec())
 }
 
+/// The single tensors behind names that may join several, and how many each name stands for.
+fn single<'a>(names: &[&'a str]) -> (Vec<&'a str>, Vec<usize>) {
+    let each: Vec<Vec<&str>> = names.iter().map(|name| name.split(JOINT).map(str::trim).collect()).collect();
+    let counts = each.iter().map(Vec::len).collect();
+    (each.concat(), counts)
+}
+
+/// The answers to single names as the answers to the names they came from.
+fn joined(answers: &[engine::Tensor], singles: &[&str], counts: &[usize]) -> Result<Vec<Tensor>> {
+    let mut each = answers.iter().zip(singles).map(|(tensor, name)| from_engine(tensor, name));
+    let join = |&count: &usize| Ok(Tensor::joined(each.by_ref().take(count).collect::<Result<_>>()?));
+    counts.iter().map(join).collect()
+}
+
 struct OnnxTape<'n> {
     onnx: &'n Onnx,
     trace: engine::Trace,
-    names: Vec<String>,
+    /// The single tensors behind each name asked for, by place and name.
+    names: Vec<Vec<(usize, String)>>,
     pixels: usize,
 }
 
 impl Tape for OnnxTape<'_> {
     fn pullback(&self, cotangents: &[(usize, &[f32])]) -> Result<Vec<f32>> {
-        let named = cotangents
-            .iter()
-            .map(|&(which, values)| {
-                let shape = self.trace.tensors()[which].shape();
-                (self.names[which].as_str(), engine::Tensor::new::<f32>(shape, values.to_vec()))
-            })
-            .collect::<Vec<_>>();
+        let mut named = Vec::new();
+        for &(which, mut values) in cotangents {
+            for (place, name) in &self.names[which] {
+                let tensor = &self.trace.tensors()[*place];
+                let (own, rest) = values.split_at(tensor.len().min(values.len()));
+                values = rest;
+                named.push((name.as_str(), engine::Tensor::new::<f32>(tensor.shape(), own.to_vec())));
+            }
+        }
         let gradients = self.trace.pullback(&named).map_err(failed)?;
         let mut out = vec![0.0; 3 * self.pixels];
         let Some((name, gradient)) = gradients.iter().find(|(name, _)| *name == self.onnx.input) else {
@@ -159,19 +177,17 @@ impl Network for Onnx {
     }
 
     fn run(&self, image: &Image, tensors: &[&str]) -> Result<Vec<Tensor>> {
-        let answers = self.network.run(&[(&self.input, self.to_input(image)?)], tensors).map_err(failed)?;
-        answers.iter().zip(tensors).map(|(tensor, name)| from_engine(tensor, name)).collect()
+        let (singles, counts) = single(tensors);
+        let answers = self.network.run(&[(&self.input, self.to_input(image)?)], &singles).map_err(failed)?;
+        joined(&answers, &singles, &counts)
     }
 
     fn trace(&self, image: &Image, tensors: &[&str]) -> Result<Traced<'_>> {
-        let trace = self.network.trace(&[(&self.input, self.to_input(image)?)], tensors).map_err(failed)?;
-        let answers = trace
-            .tensors()
-            .iter()
-            .zip(tensors)
-            .map(|(t, name)| from_engine(t, name))
-            .collect::<Result<_>>()?;
-        let names = tensors.iter().map(|n| n.to_string()).collect();
+        let (singles, counts) = single(tensors);
+        let trace = self.network.trace(&[(&self.input, self.to_input(image)?)], &singles).map_err(failed)?;
+        let answers = joined(trace.tensors(), &singles, &counts)?;
+        let mut places = singles.iter().map(|name| name.to_string()).enumerate();
+        let names = counts.iter().map(|&count| places.by_ref().take(count).collect()).collect();
         let tape = OnnxTape { onnx: self, trace, names, pixels: image.height() * image.width() };
         Ok(Traced { tensors: answers, tape: Box::new(tape) })
     }

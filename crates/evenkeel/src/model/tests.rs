@@ -19,7 +19,8 @@ fn contract() -> Contract {
             resize: ResizeRule::Stretch,
             multiple: 8,
         },
-        classes: Classes { names: vec![], palette: Some(PaletteRule::Named("voc:21".into())) },
+        classes: Classes { palette: Some(PaletteRule::Named("voc:21".into())), ..Classes::default() },
+        instance: None,
     }
 }
 

@@ -4,6 +4,7 @@
 //! and the cotangent goes back through the same resize. Cells are dealt out in runs of fixed length, so sums never depend on threads.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
@@ -12,7 +13,7 @@ use super::cell::{self, Context};
 use crate::error::{Error, Result};
 use crate::image::IGNORED;
 use crate::network::{Extents, Tensor};
-use crate::task::{Labels, best_classes, mean_iou};
+use crate::task::{Labels, ScoreLoss, best_classes, mean_iou};
 use crate::view::Sampler;
 
 /// Cells in one run of work.
@@ -63,12 +64,14 @@ pub struct Loss {
     pub sign: f32,
     /// Beyond this margin the margin loss stops growing.
     pub confidence: f32,
+    /// The task's own loss, which then stands in the place of everything but the sign.
+    pub own: Option<Arc<dyn ScoreLoss>>,
 }
 
 impl Loss {
     /// Drives away from the labels.
     pub fn against(kind: LossKind, labels: Labels) -> Self {
-        Self { kind, labels, wanted: None, sign: 1.0, confidence: f32::INFINITY }
+        Self { kind, labels, wanted: None, sign: 1.0, confidence: f32::INFINITY, own: None }
     }
 
     /// Drives towards the labels.
@@ -76,11 +79,22 @@ impl Loss {
         Self { sign: -1.0, ..Self::against(kind, labels) }
     }
 
+    /// The task's own loss: away from its truth, or towards it.
+    pub fn of_task(own: Arc<dyn ScoreLoss>, sign: f32) -> Self {
+        let labels = Labels { size: (0, 0), labels: Vec::new() };
+        Self { sign, own: Some(own), ..Self::against(LossKind::CrossEntropy, labels) }
+    }
+
     /// The value and the cotangent on the scores.
     ///
     /// # Errors
     /// If there are too few classes for this loss, a label is beyond them, or the forms do not fit.
     pub fn evaluate(&self, scores: &Tensor, progress: Progress) -> Result<(f64, Vec<f32>)> {
+        if let Some(own) = &self.own {
+            let (value, mut cotangent) = own.evaluate(scores)?;
+            cotangent.iter_mut().for_each(|c| *c *= self.sign);
+            return Ok((value * f64::from(self.sign), cotangent));
+        }
         let given = scores.extents("scores")?;
         self.check(given)?;
         let resize =

@@ -63,6 +63,9 @@ impl ViewObjective for Equivariance {
     }
 
     fn compare(&self, size: (usize, usize), base: &Tensor, seen: &[(View, Tensor)]) -> Result<Compared> {
+        if let Some(levels) = base.split() {
+            return over_levels(&levels, seen, |base, seen| self.compare(size, base, seen));
+        }
         let form = base.extents("features")?;
         let extents = seen.iter().map(|(_, t)| t.extents("features")).collect::<Result<Vec<_>>>()?;
         if let Some(other) = extents.iter().find(|e| e.channels != form.channels) {
@@ -106,6 +109,15 @@ impl ViewObjective for Invariance {
     }
 
     fn compare(&self, _: (usize, usize), base: &Tensor, seen: &[(View, Tensor)]) -> Result<Compared> {
+        match base.split() {
+            Some(levels) => over_levels(&levels, seen, |base, seen| self.compare_pooled(base, seen)),
+            None => self.compare_pooled(base, seen),
+        }
+    }
+}
+
+impl Invariance {
+    fn compare_pooled(&self, base: &Tensor, seen: &[(View, Tensor)]) -> Result<Compared> {
         let maps: Vec<&Tensor> = std::iter::once(base).chain(seen.iter().map(|(_, t)| t)).collect();
         let extents = maps.iter().map(|t| t.extents("features")).collect::<Result<Vec<_>>>()?;
         let pooled: Vec<Vec<f32>> = maps.iter().zip(&extents).map(|(t, e)| pool(t.data(), *e)).collect();
@@ -116,6 +128,32 @@ impl ViewObjective for Invariance {
         let base = spread.next().unwrap_or_default();
         Ok(Compared { value, base, seen: spread.collect() })
     }
+}
+
+/// Several feature maps, each compared by itself: values add up, cotangents come one after the other.
+fn over_levels(
+    levels: &[Tensor],
+    seen: &[(View, Tensor)],
+    compare: impl Fn(&Tensor, &[(View, Tensor)]) -> Result<Compared>,
+) -> Result<Compared> {
+    let mut total = Compared { value: 0.0, base: Vec::new(), seen: vec![Vec::new(); seen.len()] };
+    let mut parts: Vec<std::vec::IntoIter<Tensor>> = Vec::new();
+    for (_, tensor) in seen {
+        let own = tensor.split().filter(|own| own.len() == levels.len());
+        let own =
+            own.ok_or_else(|| Error::mismatch("levels of a view's features", levels.len(), "others"))?;
+        parts.push(own.into_iter());
+    }
+    for level in levels {
+        let views = seen.iter().map(|(view, _)| view.clone());
+        let here: Vec<(View, Tensor)> =
+            views.zip(&mut parts).filter_map(|(view, own)| Some((view, own.next()?))).collect();
+        let compared = compare(level, &here)?;
+        total.value += compared.value;
+        total.base.extend(compared.base);
+        total.seen.iter_mut().zip(compared.seen).for_each(|(all, own)| all.extend(own));
+    }
+    Ok(total)
 }
 
 /// The mean of each channel.

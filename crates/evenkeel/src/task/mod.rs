@@ -1,12 +1,18 @@
 //! Tasks: what a network's scores mean, what is true, and how right an answer is.
 //!
-//! One seam for classification and semantic segmentation, which instance segmentation can join. Scores are `[classes, h, w]`; a
-//! classifier's have one cell. A truth becomes one label per cell of the label grid, and losses are means over labelled cells.
+//! One seam for classification, semantic and instance segmentation. For the first two, scores are `[classes, h, w]` (a classifier's
+//! have one cell), a truth becomes one label per cell of the label grid, and losses are means over labelled cells. Instance
+//! segmentation brings a loss of its own ([`ScoreLoss`]).
+
+pub mod instance;
+
+use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::image::{IGNORED, LabelMap};
 use crate::network::{Extents, Tensor};
 use crate::view::Sampler;
+use instance::{Instance, InstanceRule, Instances};
 
 /// What is true of an image, or what an attacker wants said of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,6 +21,8 @@ pub enum Truth {
     Class(usize),
     /// A class per pixel.
     Map(LabelMap),
+    /// Each object.
+    Instances(Vec<Instance>),
 }
 
 /// What a network says of an image.
@@ -24,6 +32,8 @@ pub enum Prediction {
     Class(usize),
     /// A class per pixel.
     Map(LabelMap),
+    /// Each object, the most confident first.
+    Instances(Vec<Instance>),
 }
 
 /// One label per cell of a grid; [`IGNORED`] cells count for nothing.
@@ -33,6 +43,15 @@ pub struct Labels {
     pub size: (usize, usize),
     /// The labels in reading order.
     pub labels: Vec<u16>,
+}
+
+/// A loss on scores that knows its truth, for tasks without a label per cell.
+pub trait ScoreLoss: std::fmt::Debug + Send + Sync {
+    /// The loss and its cotangent on the scores.
+    ///
+    /// # Errors
+    /// If the scores have another form than the task's.
+    fn evaluate(&self, scores: &Tensor) -> Result<(f64, Vec<f32>)>;
 }
 
 /// What the scores of a network are about.
@@ -45,6 +64,19 @@ pub trait Task: Send + Sync {
     /// # Errors
     /// If the scores have another form than the task's, or are not finite.
     fn predict(&self, scores: &Tensor, size: (usize, usize)) -> Result<Prediction>;
+
+    /// How many classes the scores tell apart.
+    ///
+    /// # Errors
+    /// If the scores have another form than the task's.
+    fn classes(&self, scores: &Tensor) -> Result<usize> {
+        Ok(scores.extents("scores")?.channels)
+    }
+
+    /// The loss at a truth, if the task has one of its own; otherwise losses are made from [`Task::labels`].
+    fn own_loss(&self, _: &Truth) -> Option<Result<Arc<dyn ScoreLoss>>> {
+        None
+    }
 
     /// The truth as labels for losses on `scores`.
     ///
@@ -60,6 +92,9 @@ pub trait Task: Send + Sync {
         match prediction {
             Prediction::Class(class) => Truth::Class(*class),
             Prediction::Map(map) => Truth::Map(map.clone()),
+            Prediction::Instances(all) => {
+                Truth::Instances(instance::confident(all).into_iter().cloned().collect())
+            }
         }
     }
 }
@@ -119,7 +154,9 @@ impl Task for Classification {
             Truth::Class(label) => {
                 Err(Error::UnknownClass { what: "label".into(), label, classes: scores.channels })
             }
-            Truth::Map(_) => Err(Error::mismatch("truth of a classifier", "one class", "a label map")),
+            _ => {
+                Err(Error::mismatch("truth of a classifier", "one class", "a label for each pixel or object"))
+            }
         }
     }
 
@@ -154,7 +191,7 @@ impl Task for Semantic {
 
     fn labels(&self, truth: &Truth, scores: Extents, size: (usize, usize)) -> Result<Labels> {
         let Truth::Map(map) = truth else {
-            return Err(Error::mismatch("truth of a segmenter", "a label map", "one class"));
+            return Err(Error::mismatch("truth of a segmenter", "a label map", "a class or objects"));
         };
         if map.size() != size {
             return Err(Error::mismatch("label map", size_words(size), size_words(map.size())));
@@ -191,15 +228,22 @@ pub fn mean_iou(said: &[u16], is: &[u16]) -> f64 {
     present.iter().map(|&c| iou(c)).sum::<f64>() / present.len() as f64
 }
 
-/// The task of this name.
+/// The task of this name; instance segmentation needs to be told how instances are read.
 ///
 /// # Errors
-/// Listing the names there are.
-pub fn task_named(name: &str) -> Result<Box<dyn Task>> {
-    match name {
-        "classification" => Ok(Box::new(Classification)),
-        "semantic" => Ok(Box::new(Semantic)),
-        other => Err(Error::setting(format!("task {other}"), "is not one of classification, semantic")),
+/// Listing the names there are, or saying what is missing or not wanted.
+pub fn task_named(name: &str, instances: Option<&InstanceRule>) -> Result<Box<dyn Task>> {
+    match (name, instances) {
+        ("classification", None) => Ok(Box::new(Classification)),
+        ("semantic", None) => Ok(Box::new(Semantic)),
+        ("instance", Some(rule)) => Ok(Box::new(Instances::new(rule.clone())?)),
+        ("instance", None) => Err(Error::setting("task instance", "needs a table [instance]")),
+        ("classification" | "semantic", Some(_)) => {
+            Err(Error::setting("[instance]", format!("has no meaning for the task {name}")))
+        }
+        (other, _) => {
+            Err(Error::setting(format!("task {other}"), "is not one of classification, semantic, instance"))
+        }
     }
 }
 

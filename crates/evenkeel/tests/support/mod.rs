@@ -60,6 +60,7 @@ pub fn cifar_model(folder: &Path, net: &Net) -> Model {
             multiple: 1,
         },
         classes: Classes::default(),
+        instance: None,
     };
     Model::with_contract(folder.join("models").join(format!("{}.onnx", net.file)), &contract).unwrap()
 }
@@ -82,6 +83,7 @@ pub fn espnet(folder: &Path) -> Model {
             multiple: 8,
         },
         classes: Classes::default(),
+        instance: None,
     };
     Model::with_contract(folder.join("models/espnet_p2_q8_city_dynamic.onnx"), &contract).unwrap()
 }
