@@ -261,6 +261,7 @@ impl<'m> Trial<'m> {
                 Some(palette) => Ok(Shown::Image(map.painted(palette)?)),
                 None => bail!("the segmenter has no colours"),
             },
+            Truth::Instances(_) => bail!("the demo shows no instances"),
         }
     }
 }
