@@ -37,7 +37,7 @@ pub(crate) struct Exit {
     pub(crate) rank: usize,
 }
 
-/// A network as drawn. See the [module](self).
+/// A network as drawn.
 #[derive(Clone, Debug, Default)]
 pub struct Blueprint {
     pub(crate) architecture: &'static str,
