@@ -137,8 +137,7 @@ fn mask_rcnn_finds_and_loses_as_in_torchvision() {
 
 #[test]
 fn mask_rcnn_v2_finds_and_loses_as_in_torchvision() {
-    // Its gradient is off by up to 7e-3, more than the others'. Activations within rounding of a kink are the likely reason, since its values and
-    // losses agree to 1e-3 and better, but that has not been shown.
+    // Its gradient is off by 7e-3 while values and losses agree to 1e-3 and better. The cause is not known: see docs/zoo.md.
     check("maskrcnn_resnet50_fpn_v2", 1e-2);
 }
 
