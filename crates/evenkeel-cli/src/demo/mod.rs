@@ -39,6 +39,10 @@ pub(crate) struct DemoArgs {
 
 pub(crate) fn run(args: &DemoArgs) -> Result<()> {
     let start = Instant::now();
+    // Before the work, which would be lost.
+    std::fs::create_dir_all(&args.output).with_context(|| {
+        format!("cannot make the folder {}; name another with --output", args.output.display())
+    })?;
     let (scenes, crops) = if args.quick { (1, 4) } else { (8, 40) };
     let effort = Effort {
         scenes: args.scenes.unwrap_or(scenes).max(1),
@@ -50,7 +54,6 @@ pub(crate) fn run(args: &DemoArgs) -> Result<()> {
     for report in &reports {
         println!("{}", table(report));
     }
-    std::fs::create_dir_all(&args.output).with_context(|| format!("{}", args.output.display()))?;
     let path = args.output.join("index.html");
     let seconds = start.elapsed().as_secs_f64();
     write_atomically(&path, page::page(&reports, seconds)?.as_bytes())?;

@@ -19,7 +19,7 @@ pub(super) fn page(reports: &[Report], seconds: f64) -> Result<String> {
          <style>{STYLE}</style></head><body><header><h1>evenkeel</h1><p>A network looks at street scenes it has never seen. An \
          attacker moves every colour value by at most {EPSILON_255}/255, and the answer falls apart. The defence knows neither \
          the attack nor the truth: it nudges the picture until the network's views of it (larger, smaller, turned, mirrored) \
-         agree again.</p></header>{body}<footer>{seconds:.0} s on this machine, all of it offline.</footer></body></html>\n"
+         agree again. The attacker does not know of the defence either; one who does is not tried here.</p></header>{body}<footer>{seconds:.0} s on this machine, all of it offline.</footer></body></html>\n"
     ))
 }
 

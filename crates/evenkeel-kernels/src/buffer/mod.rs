@@ -134,7 +134,8 @@ impl Shelf {
             Some(start) => start,
             None => {
                 // Each as large as all before it, so that there are few.
-                let mut slab = Slab::new(bytes.max(self.mapped_bytes.min(AHEAD)))?;
+                let ahead = bytes.max(self.mapped_bytes.min(AHEAD));
+                let mut slab = Slab::new(ahead).or_else(|| Slab::new(bytes))?;
                 let start = slab.take(bytes)?;
                 self.mapped_bytes += slab.len();
                 self.slabs.push(slab);

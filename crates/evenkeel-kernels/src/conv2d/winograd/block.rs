@@ -56,7 +56,7 @@ fn with_scratch(len: usize, use_it: impl FnOnce(&mut [f32])) {
     SCRATCH.with_borrow_mut(|scratch| {
         if scratch.as_ref().is_none_or(|s| s.len() < len) {
             *scratch = None;
-            *scratch = Some(Pool::new(usize::MAX).take(len).expect("no ceiling"));
+            *scratch = Some(Pool::new(usize::MAX).take(len).expect("memory for the transformed tiles"));
         }
         use_it(&mut scratch.as_mut().expect("just made")[..len]);
     });

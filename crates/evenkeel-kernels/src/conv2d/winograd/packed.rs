@@ -43,7 +43,7 @@ impl Packed {
             Direction::Pullback => three_by_three(&oihw[(i * in_c + o) * 9..], true),
         };
         let len = to_c.next_multiple_of(PANEL) * from_c * tile.points();
-        let mut u = Pool::of_weights().take(len).expect("no ceiling");
+        let mut u = Pool::of_weights().take(len).expect("memory for the packed weights");
         let chunk_len = (CHUNK * from_c * tile.points()).max(1);
         let parts = Disjoint::new(&mut u);
         parallel::each(len.div_ceil(chunk_len), |chunk| {
