@@ -87,7 +87,7 @@ fn espnet_does_what_was_recorded() {
         println!("skipped: no shared data (set EVENKEEL_DATA)");
         return;
     };
-    let model = support::espnet(&folder);
+    let model = support::cityscapes_model(&folder, "espnet", None);
     let images = support::cityscapes(&folder, 40);
     let clean: Vec<Image> = images.iter().map(|(image, _)| image.clone()).collect();
     let all = miou(&model, &clean, &images);

@@ -13,11 +13,11 @@ use rayon::prelude::*;
 use crate::{heads, situation, support};
 
 /// PGD-20 at 4/255, steps of 1/255, on each image, rounded to 8 bits; kept in the temporary folder for the next trial.
-pub(crate) fn attacked(model: &Model, images: &[Image], truths: &[Truth]) -> Vec<Image> {
+pub(crate) fn attacked(net: &str, model: &Model, images: &[Image], truths: &[Truth]) -> Vec<Image> {
     let folder = std::env::temp_dir().join("evenkeel-trials");
     std::fs::create_dir_all(&folder).expect("a temporary folder");
     let one = |(i, (image, truth)): (usize, (&Image, &Truth))| {
-        let file = folder.join(format!("espnet-pgd-{i}.png"));
+        let file = folder.join(format!("{net}-pgd-{i}.png"));
         if let Ok(kept) = Image::load(&file) {
             return kept;
         }
@@ -35,10 +35,19 @@ pub(crate) fn halves(images: &[(Image, LabelMap)]) -> [Vec<Image>; 2] {
     [first, second].map(|half| half.iter().map(|(image, _)| image.clone()).collect())
 }
 
-/// mIoU of one defence on `what`: the clean or the attacked images.
-pub(crate) fn defended(name: &str, steps: usize, what: &str, count: usize) {
+/// One defence on the clean or the attacked images, features as named or the network's class scores.
+pub(crate) struct Trial<'a> {
+    pub(crate) defence: &'a str,
+    pub(crate) steps: usize,
+    pub(crate) given: &'a str,
+    pub(crate) count: usize,
+    pub(crate) feature: Option<&'a str>,
+}
+
+pub(crate) fn defended(net: &str, trial: &Trial<'_>) {
+    let &Trial { defence: name, steps, given: what, count, feature } = trial;
     let folder = support::data().expect("the shared data folder");
-    let model = support::espnet(&folder);
+    let model = support::cityscapes_model(&folder, net, feature);
     let images = support::cityscapes(&folder, count);
     let miou = |shown: &[Image]| {
         let mut confusion = support::Confusion::default();
@@ -50,7 +59,7 @@ pub(crate) fn defended(name: &str, steps: usize, what: &str, count: usize) {
     };
     let clean: Vec<Image> = images.iter().map(|(i, _)| i.clone()).collect();
     let truths: Vec<Truth> = images.iter().map(|(_, t)| Truth::Map(t.clone())).collect();
-    let given = if what == "clean" { clean } else { attacked(&model, &clean, &truths) };
+    let given = if what == "clean" { clean } else { attacked(net, &model, &clean, &truths) };
     let start = Instant::now();
     let [first, second] = halves(&images);
     let defences = [&second, &first].map(|others| {
@@ -64,7 +73,7 @@ pub(crate) fn defended(name: &str, steps: usize, what: &str, count: usize) {
     };
     let shown: Vec<Image> = given.iter().enumerate().map(defend).collect();
     println!(
-        "espnet, {count} images, {name} T={}, {what}: {:.2} ({:.0} s)",
+        "{net}, {count} images, {name} T={}, {what}: {:.2} ({:.0} s)",
         defences[0].steps,
         miou(&shown),
         start.elapsed().as_secs_f64()

@@ -80,9 +80,9 @@ struct Subject {
 }
 
 impl Subject {
-    fn espnet(count: usize) -> Self {
+    fn cityscapes(net: &str, count: usize) -> Self {
         let folder = support::data().expect("the shared data folder");
-        let model = support::espnet(&folder);
+        let model = support::cityscapes_model(&folder, net, None);
         let images = support::cityscapes(&folder, count);
         let [first, second] = halves(&images);
         let scorers = [&second, &first].map(|others| Scorer::new(&model, others));
@@ -120,7 +120,8 @@ impl Subject {
 }
 
 pub(crate) fn areas(net: &str, what: &str, count: usize) {
-    let subject = if net == "espnet" { Subject::espnet(count) } else { Subject::cifar(net, count) };
+    let segments = support::CITYSCAPES.contains(&net);
+    let subject = if segments { Subject::cityscapes(net, count) } else { Subject::cifar(net, count) };
     let ordinary = subject.scores(&subject.clean);
     let report = |what: &str, shown: &[Image]| {
         let strange = subject.scores(shown);
@@ -132,8 +133,8 @@ pub(crate) fn areas(net: &str, what: &str, count: usize) {
     };
     for name in what.split(',') {
         match name {
-            "pgd" if net == "espnet" => {
-                report("pgd-20", &cityscapes::attacked(&subject.model, &subject.clean, &subject.truths));
+            "pgd" if segments => {
+                report("pgd-20", &cityscapes::attacked(net, &subject.model, &subject.clean, &subject.truths));
             }
             "pgd" => report("pgd-20", &subject.attacked(None)),
             "adaptive" => {

@@ -3,10 +3,10 @@
 //!
 //!     cargo run --release -p evenkeel --example trials -- cifar NET COUNT
 //!     cargo run --release -p evenkeel --example trials -- cifar-defence NET DEFENCE STEPS ATTACK COUNT [OUTER DRAWS]
-//!     cargo run --release -p evenkeel --example trials -- cityscapes DEFENCE STEPS clean|attacked COUNT
+//!     cargo run --release -p evenkeel --example trials -- cityscapes NET DEFENCE STEPS clean|attacked COUNT [FEATURE]
 //!     cargo run --release -p evenkeel --example trials -- detection NET WHAT COUNT
 //!
-//! NET is one of the CIFAR networks, for detection also espnet; ATTACK is clean, transfer, bpda or bpda-eot; DEFENCE one of the
+//! NET is one of the CIFAR networks or, for cityscapes and detection, espnet or espnetv2; ATTACK is clean, transfer, bpda or bpda-eot; DEFENCE one of the
 //! six; WHAT a list, by commas, of pgd, adaptive and names of corruptions. Heads for rotation and contrastive are fitted on the
 //! spot on images that are not judged with them (see `heads`).
 
@@ -39,7 +39,16 @@ fn main() {
                 draws: number(7, 20),
             },
         ),
-        "cityscapes" => cityscapes::defended(name(1), number(2, 20), name(3), number(4, 40)),
+        "cityscapes" => cityscapes::defended(
+            name(1),
+            &cityscapes::Trial {
+                defence: name(2),
+                steps: number(3, 20),
+                given: name(4),
+                count: number(5, 40),
+                feature: args.get(6).map(String::as_str),
+            },
+        ),
         "detection" => detection::areas(name(1), name(2), number(3, 40)),
         other => eprintln!("no trial {other:?}; see the top of this file"),
     }

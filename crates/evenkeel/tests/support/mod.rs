@@ -65,27 +65,45 @@ pub fn cifar_model(folder: &Path, net: &Net) -> Model {
     Model::with_contract(folder.join("models").join(format!("{}.onnx", net.file)), &contract).unwrap()
 }
 
-/// ESPNet on Cityscapes: 19 classes and background; features are the class scores before the last upsampling.
-pub fn espnet(folder: &Path) -> Model {
-    let std = [45.3192, 46.1529, 44.9148].map(|s: f32| 255.0 * s);
+/// The segmenters of Cityscapes: 19 classes and background.
+pub const CITYSCAPES: [&str; 2] = ["espnet", "espnetv2"];
+
+/// One of them; features are the class scores before the last upsampling unless another tensor is named.
+pub fn cityscapes_model(folder: &Path, net: &str, feature: Option<&str>) -> Model {
+    let bgr = InputRule {
+        order: Order::Bgr,
+        scale: 255.0,
+        mean: [72.3923, 82.9089, 73.1584],
+        std: [45.3192, 46.1529, 44.9148].map(|s: f32| 255.0 * s),
+        channels_last: false,
+        size: None,
+        resize: ResizeRule::Refuse,
+        multiple: 8,
+    };
+    let rgb = InputRule {
+        order: Order::Rgb,
+        scale: 1.0,
+        mean: [0.485, 0.456, 0.406],
+        std: [0.229, 0.224, 0.225],
+        multiple: 1,
+        ..bgr.clone()
+    };
+    let (file, input, scores) = match net {
+        "espnet" => ("espnet_p2_q8_city_dynamic", bgr, "/conv/act/PRelu_output_0"),
+        "espnetv2" => {
+            ("espnetv2_s1.0_city_512x256", rgb, "/bu_dec_l4/merge_layer/merge_layer.3/Conv_output_0")
+        }
+        other => panic!("no segmenter {other:?}; there are {CITYSCAPES:?}"),
+    };
     let contract = Contract {
         task: "semantic".into(),
         output: "logits".into(),
-        feature: "/conv/act/PRelu_output_0".into(),
-        input: InputRule {
-            order: Order::Bgr,
-            scale: 255.0,
-            mean: [72.3923, 82.9089, 73.1584],
-            std,
-            channels_last: false,
-            size: None,
-            resize: ResizeRule::Refuse,
-            multiple: 8,
-        },
+        feature: feature.unwrap_or(scores).into(),
+        input,
         classes: Classes::default(),
         instance: None,
     };
-    Model::with_contract(folder.join("models/espnet_p2_q8_city_dynamic.onnx"), &contract).unwrap()
+    Model::with_contract(folder.join("models").join(format!("{file}.onnx")), &contract).unwrap()
 }
 
 pub fn cifar_images(folder: &Path, count: usize) -> Vec<(Image, usize)> {
