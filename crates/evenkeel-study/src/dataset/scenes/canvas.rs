@@ -1,8 +1,9 @@
-//! The canvas: a camera on a street, and flat patches in space painted onto it from far to near.
+//! The canvas: a camera on a street, and flat patches in space painted onto it, the nearest thing first.
 //!
 //! A patch is `o + u·U + v·V`. With the ray `d` of a sample and `N = U × V`, its place on the patch is
 //! `u = d·(V × o) / d·N`, `v = d·(o × U) / d·N`, at depth `f · o·N / d·N`. Every sample is painted by a closure of (u, v, depth)
-//! or left alone, so silhouettes and textures are written in metres. Four samples make a pixel.
+//! or left alone, so silhouettes and textures are written in metres. Four samples make a pixel. What belongs to one thing is a
+//! layer: inside it later paint covers earlier paint, and a layer never covers an earlier one, so nothing hidden is shaded.
 
 use super::texture::{Colour, mix};
 
@@ -77,12 +78,18 @@ impl Patch {
 /// Class and instance of a sample: the class in the upper byte, the number of the instance (0: none) in the lower.
 pub(super) type Mark = u16;
 
+/// The layer of samples that are not painted yet.
+const BARE: u16 = 0;
+
 /// What is being painted.
 pub(super) struct Canvas {
     pub(super) width: usize,
     pub(super) height: usize,
     pub(super) colour: Vec<Colour>,
     pub(super) mark: Vec<Mark>,
+    /// The layer each sample was painted in; [`BARE`] where nothing is yet.
+    layer: Vec<u16>,
+    current: u16,
     pub(super) camera: Camera,
     pub(super) air: Air,
 }
@@ -90,7 +97,34 @@ pub(super) struct Canvas {
 impl Canvas {
     pub(super) fn new(width: usize, height: usize, camera: Camera, air: Air) -> Self {
         let samples = width * height;
-        Self { width, height, colour: vec![[0.0; 3]; samples], mark: vec![0; samples], camera, air }
+        Self {
+            width,
+            height,
+            colour: vec![[0.0; 3]; samples],
+            mark: vec![0; samples],
+            layer: vec![BARE; samples],
+            current: BARE,
+            camera,
+            air,
+        }
+    }
+
+    /// Begins the next thing, behind all that is painted; gives the number of its layer.
+    pub(super) fn next_layer(&mut self) -> u16 {
+        self.current += 1;
+        self.current
+    }
+
+    /// Whether nothing is painted at a sample.
+    pub(super) fn is_bare(&self, sample: usize) -> bool {
+        self.layer[sample] == BARE
+    }
+
+    /// Paints a sample that is bare, behind everything.
+    pub(super) fn put(&mut self, sample: usize, mark: Mark, colour: Colour) {
+        self.colour[sample] = colour;
+        self.mark[sample] = mark;
+        self.layer[sample] = self.current;
     }
 
     /// Paints the visible part of a patch: `shade(u, v, depth)` gives the colour there, or nothing.
@@ -110,6 +144,10 @@ impl Canvas {
             let up = camera.horizon - (y as f32 + 0.5);
             let from = y * self.width;
             for x in columns.clone() {
+                let there = self.layer[from + x];
+                if there != BARE && there != self.current {
+                    continue;
+                }
                 let ray = [x as f32 + 0.5 - camera.centre, up, camera.focal];
                 let share = 1.0 / dot(ray, normal);
                 let depth = distance * share;
@@ -123,15 +161,14 @@ impl Canvas {
                     continue;
                 }
                 if let Some(colour) = shade(u, v, depth) {
-                    self.colour[from + x] = air.over(colour, depth);
-                    self.mark[from + x] = mark;
+                    self.put(from + x, mark, air.over(colour, depth));
                 }
             }
         }
     }
 
-    /// Multiplies what is already painted under a patch by `factor(u, v)`.
-    pub(super) fn darken(&mut self, patch: &Patch, factor: impl Fn(f32, f32) -> f32) {
+    /// Multiplies what layers after `front` have painted under a patch by `factor(u, v)`.
+    pub(super) fn darken(&mut self, patch: &Patch, front: u16, factor: impl Fn(f32, f32) -> f32) {
         let Some((columns, rows)) = self.extent(patch) else { return };
         let camera = self.camera;
         let origin = [patch.origin[0], patch.origin[1] - camera.height, patch.origin[2]];
@@ -140,6 +177,9 @@ impl Canvas {
         for y in rows {
             let up = camera.horizon - (y as f32 + 0.5);
             for x in columns.clone() {
+                if self.layer[y * self.width + x] <= front {
+                    continue;
+                }
                 let ray = [x as f32 + 0.5 - camera.centre, up, camera.focal];
                 let share = 1.0 / dot(ray, normal);
                 let (u, v) = (dot(ray, to_u) * share, dot(ray, to_v) * share);

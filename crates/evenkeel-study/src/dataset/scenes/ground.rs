@@ -6,7 +6,7 @@ use super::light::Light;
 use super::street::{FAR, Fence, Plot, Side, Street};
 use super::texture::{Colour, clouds, hue, mix, noise, part, rise, speck, times, under, whole};
 
-/// Sky down to the horizon and a row below it, which the end of the street hides.
+/// Sky down to the horizon and a row below it, behind everything.
 pub(super) fn paint_sky(canvas: &mut Canvas, light: &Light, seed: u32) {
     let camera = canvas.camera;
     let rows = ((camera.horizon.max(0.0) as usize) + 2).min(canvas.height);
@@ -19,15 +19,19 @@ pub(super) fn paint_sky(canvas: &mut Canvas, light: &Light, seed: u32) {
         let distance = 1.0 / (up + 0.09);
         let veil = rise(up, 0.0, 0.12);
         for x in (0..canvas.width).step_by(FINE) {
+            let samples = (y..(y + FINE).min(canvas.height))
+                .flat_map(|line| (0..FINE).map(move |k| (line, x + k)))
+                .map(|(line, column)| line * canvas.width + column);
+            let bare: Vec<usize> = samples.filter(|&sample| canvas.is_bare(sample)).collect();
+            if bare.is_empty() {
+                continue;
+            }
             let across = ((x + FINE / 2) as f32 - camera.centre) / camera.focal;
             let puff = clouds(across * distance * 1.1 + 3.0, distance * 1.7, seed);
             let cloud = rise(puff, 0.74 - 0.4 * light.cover, 0.86 - 0.3 * light.cover) * veil;
             let shaded = mix(light.cloud, times(light.cloud, 0.86), rise(puff, 0.6, 0.85));
             let colour = mix(base, shaded, cloud * 0.85);
-            for line in y..(y + FINE).min(canvas.height) {
-                canvas.colour[line * canvas.width + x..][..FINE].fill(colour);
-                canvas.mark[line * canvas.width + x..][..FINE].fill(sky);
-            }
+            bare.into_iter().for_each(|sample| canvas.put(sample, sky, colour));
         }
     }
 }
@@ -82,6 +86,10 @@ pub(super) fn paint_ground(canvas: &mut Canvas, street: &Street) {
         let middle = street.bend * z * z - street.offset;
         let metres = z / camera.focal;
         for x in 0..canvas.width {
+            let sample = y * canvas.width + x;
+            if !canvas.is_bare(sample) {
+                continue;
+            }
             let s = (x as f32 + 0.5 - camera.centre) * metres - middle;
             let (mark, colour) = ground(street, s, z, metres);
             let way = line - side.sign * s;
@@ -89,8 +97,7 @@ pub(super) fn paint_ground(canvas: &mut Canvas, street: &Street) {
             let edge = skyline.at(z + way * sun_z / sun_x) - hit;
             let shadow = if way > 0.0 { rise(edge, -0.15, 0.15) } else { 0.0 };
             let lit = under(colour, mix(sunny, shaded, shadow));
-            canvas.colour[y * canvas.width + x] = canvas.air.over(lit, z);
-            canvas.mark[y * canvas.width + x] = class::mark(mark, 0);
+            canvas.put(sample, class::mark(mark, 0), canvas.air.over(lit, z));
         }
     }
 }
@@ -186,10 +193,11 @@ pub(super) fn paint_backdrop(canvas: &mut Canvas, street: &Street) {
     });
 }
 
-/// Buildings, gardens and fences of both sides, from far to near.
+/// Buildings, gardens and fences of both sides, from near to far.
 pub(super) fn paint_plots(canvas: &mut Canvas, street: &Street) {
-    for side in &street.sides {
-        for plot in side.plots.iter().rev() {
+    for side in street.sides.iter().rev() {
+        for plot in &side.plots {
+            canvas.next_layer();
             paint_plot(canvas, street, side, plot);
         }
     }

@@ -31,8 +31,7 @@ pub fn render_object(seed: u64, class: usize, height: usize, width: usize) -> Im
     let camera =
         Camera { centre: (width * FINE) as f32 * random.uniform(0.42, 0.58), horizon, focal, height: eye };
     let mut canvas = Canvas::new(width * FINE, height * FINE, camera, street.light.air);
-    paint_behind(&mut canvas, &street);
-    subject.paint(&mut canvas, &mut street, z);
+    subject.paint(&mut canvas, &street, z);
     Sensor::draw(&mut random).read(&canvas, Vec::new()).image
 }
 
@@ -81,19 +80,22 @@ impl Subject {
         }
     }
 
-    fn paint(&self, canvas: &mut Canvas, street: &mut Street, z: f32) {
+    fn paint(&self, canvas: &mut Canvas, street: &Street, z: f32) {
         // The object stands straight ahead, wherever the road runs.
         let s = street.offset - street.bend * z * z;
+        let front = canvas.next_layer();
         match self {
             Self::Thing(thing) => {
-                let placed = Placed { s, z, thing: (**thing).clone() };
-                paint_shadow(canvas, street, &placed);
                 thing.paint(canvas, &street.light, 0, street.point(s, 0.0, z));
+                paint_behind(canvas, street);
+                let placed = Placed { s, z, thing: (**thing).clone() };
+                paint_shadow(canvas, street, &placed, front);
             }
             Self::House(house, skew) => {
                 // Its street front is turned to the camera.
                 let (left, right) = ([-5.0, 0.0, z - skew * 0.4], [5.0, 0.0, z + skew * 0.4]);
                 house.paint(canvas, &street.light, class::mark(class::BUILDING, 0), left, right, -1.0);
+                paint_behind(canvas, street);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! A scene: street, camera and light put together, painted, and read off as image, labels and instances.
 //!
-//! Painting goes from far to near: sky, ground, backdrop, plots, shadows, things. Four samples make a pixel: its colour is their
+//! Painting goes from near to far: things, plots, backdrop, ground, sky; then the things' shadows fall on what lies behind them. Four samples make a pixel: its colour is their
 //! mean with a little vignette and sensor noise, rounded to eight bits; its label is what most of them show.
 
 use super::canvas::{Camera, Canvas, FINE, Mark, Patch};
@@ -42,45 +42,46 @@ pub fn render(seed: u64, height: usize, width: usize) -> Scene {
         height: random.uniform(1.35, 2.5),
     };
     let mut canvas = Canvas::new(width * FINE, height * FINE, camera, street.light.air);
+    let (instance_classes, front) = paint_things(&mut canvas, &street);
     paint_behind(&mut canvas, &street);
-    let instance_classes = paint_things(&mut canvas, &street);
+    for placed in &street.placed {
+        paint_shadow(&mut canvas, &street, placed, front);
+    }
     let sensor = Sensor::draw(&mut random);
     sensor.read(&canvas, instance_classes)
 }
 
 /// Everything behind the things of a street.
 pub(super) fn paint_behind(canvas: &mut Canvas, street: &Street) {
-    paint_sky(canvas, &street.light, street.seed);
-    paint_ground(canvas, street);
-    paint_backdrop(canvas, street);
     paint_plots(canvas, street);
+    canvas.next_layer();
+    paint_backdrop(canvas, street);
+    canvas.next_layer();
+    paint_ground(canvas, street);
+    paint_sky(canvas, &street.light, street.seed);
 }
 
-/// Shadows, then the things of the street from far to near; returns the classes of the instances.
-fn paint_things(canvas: &mut Canvas, street: &Street) -> Vec<u8> {
-    for placed in &street.placed {
-        paint_shadow(canvas, street, placed);
-    }
-    let count = street.placed.iter().filter(|p| p.thing.is_instance()).count();
-    let mut left_out = count.saturating_sub(MOST_INSTANCES);
-    let mut classes = Vec::new();
-    for placed in &street.placed {
+/// The things of the street from near to far; returns the classes of the instances, numbered from the farthest, and the last layer.
+fn paint_things(canvas: &mut Canvas, street: &Street) -> (Vec<u8>, u16) {
+    let instances = street.placed.iter().filter(|p| p.thing.is_instance());
+    let classes: Vec<u8> = instances.map(|p| p.thing.class()).collect();
+    let left_out = classes.len().saturating_sub(MOST_INSTANCES);
+    let mut front = 0;
+    let mut number = classes.len();
+    for placed in street.placed.iter().rev() {
         let mut instance = 0;
         if placed.thing.is_instance() {
-            if left_out > 0 {
-                left_out -= 1;
-            } else {
-                classes.push(placed.thing.class());
-                instance = classes.len() as u8;
-            }
+            instance = number.saturating_sub(left_out) as u8;
+            number -= 1;
         }
+        front = canvas.next_layer();
         placed.thing.paint(canvas, &street.light, instance, street.point(placed.s, 0.0, placed.z));
     }
-    classes
+    (classes[left_out..].to_vec(), front)
 }
 
-/// A soft dark ellipse under a thing, drawn out away from the sun.
-pub(super) fn paint_shadow(canvas: &mut Canvas, street: &Street, placed: &Placed) {
+/// A soft dark ellipse under a thing, drawn out away from the sun, on all that lies behind the layer `front`.
+pub(super) fn paint_shadow(canvas: &mut Canvas, street: &Street, placed: &Placed, front: u16) {
     let light = &street.light;
     let shade = placed.thing.shade();
     let strength = light.sun[1] / (light.sun[1] + light.ambient[1]);
@@ -99,7 +100,7 @@ pub(super) fn paint_shadow(canvas: &mut Canvas, street: &Street, placed: &Placed
             u_range: (-half[0], half[0]),
             v_range: (-half[1], half[1]),
         };
-        canvas.darken(&patch, |u, v| {
+        canvas.darken(&patch, front, |u, v| {
             let out = (u * u) / (half[0] * half[0]) + (v * v) / (half[1] * half[1]);
             1.0 - dark * rise(out, 1.0, 0.55)
         });

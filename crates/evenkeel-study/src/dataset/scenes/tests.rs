@@ -18,7 +18,7 @@ fn a_seed_and_a_size_give_the_same_bytes_everywhere() {
     assert_eq!(seen, KNOWN);
 }
 
-const KNOWN: [u64; 3] = [14_349_120_868_778_234_660, 15_725_643_286_831_957_713, 11_535_311_990_008_848_618];
+const KNOWN: [u64; 3] = [17_969_098_676_667_343_432, 9_543_412_690_059_517_738, 12_645_551_895_078_094_207];
 
 #[test]
 fn every_class_and_split_is_in_use() {

@@ -152,7 +152,7 @@ impl Vehicle {
         let top = [
             at((high[0].0, -high[0].1), block.up.1),
             at((high[0].0, high[0].1), block.up.1),
-            at((high[1].0, high[1].1), block.up.1),
+            at((high[1].0, -high[1].1), block.up.1),
         ];
         let roof = Face {
             kind: Kind::Top,

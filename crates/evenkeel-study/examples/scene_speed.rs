@@ -1,0 +1,21 @@
+//! Times the renderer: `scene_speed [COUNT]` draws that many scenes of 256x128 on all threads.
+
+use evenkeel_study::dataset::scenes::{Split, render};
+use rayon::prelude::*;
+use std::time::Instant;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let count: u64 = std::env::args().nth(1).map_or(Ok(10_000), |text| text.parse())?;
+    let start = Instant::now();
+    let cars: usize = (0..count)
+        .into_par_iter()
+        .map(|number| render(Split::Train.seed(number), 128, 256).instance_classes.len())
+        .sum();
+    let seconds = start.elapsed().as_secs_f64();
+    println!(
+        "{count} scenes of 256x128 ({cars} cars and people) in {seconds:.1} s on {} threads: {:.0} a second",
+        rayon::current_num_threads(),
+        count as f64 / seconds
+    );
+    Ok(())
+}
