@@ -1,8 +1,11 @@
 //! Where batches come from: a pool of rendered pictures, and the changes each is given on its way into a batch.
 //!
-//! Pictures are kept as bytes. A batch draws pictures from the pool, cuts windows of other scales out of them, mirrors every second one, and shifts colours; the
-//! draw depends on the step's own stream, so a resumed run sees the same batches.
+//! Pictures are kept as bytes. A batch draws pictures from the pool, cuts windows of other scales out of them, turns them a little, mirrors
+//! every second one, and shifts colours: the changes that views make, so that the network learns to follow them. Where a window
+//! reaches outside its picture it is black and has no label. The draw depends on the step's own stream, so a resumed run sees
+//! the same batches.
 
+use crate::loss::IGNORED;
 use crate::map::Map;
 use crate::networks::{PIXEL_DEVIATION, PIXEL_MEAN};
 use evenkeel::{Image, Random};
@@ -27,11 +30,11 @@ impl Subject {
         }
     }
 
-    /// The largest factor by which windows are enlarged.
-    fn largest_scale(self) -> f32 {
+    /// The range of factors by which windows are shrunk or enlarged.
+    fn scales(self) -> (f32, f32) {
         match self {
-            Self::Scenes => 1.6,
-            Self::Objects => 1.25,
+            Self::Scenes => (0.6, 1.7),
+            Self::Objects => (0.6, 1.3),
         }
     }
 
@@ -98,7 +101,7 @@ impl Pool {
     /// Pictures `from..to` as they are.
     pub fn plain(&self, from: usize, to: usize) -> Batch {
         let (height, width) = self.subject.size();
-        let looks = (from..to.min(self.len())).map(Look::plain).collect();
+        let looks = (from..to.min(self.len())).map(|k| Look::plain(k, (height, width))).collect();
         self.gather(looks, (height, width))
     }
 
@@ -110,17 +113,25 @@ impl Pool {
 
     fn look(&self, (height, width): (usize, usize), random: &mut Random) -> Look {
         let (full_h, full_w) = self.subject.size();
-        let (fit_h, fit_w) = (full_h as f32 / height as f32, full_w as f32 / width as f32);
-        let step = (1.0 / random.uniform(1.0 / fit_h.min(fit_w), self.subject.largest_scale()))
-            .min(fit_h.min(fit_w));
-        let contrast = random.uniform(0.75, 1.3);
+        let (least, most) = self.subject.scales();
+        // Evenly spread on a logarithmic scale, near enough: half the draws shrink, half enlarge.
+        let scale = if random.chance(0.5) { random.uniform(least, 1.0) } else { random.uniform(1.0, most) };
+        let step = 1.0 / scale;
+        let tangent = if random.chance(TURNED) { random.uniform(-LARGEST_TURN, LARGEST_TURN) } else { 0.0 };
+        let norm = 1.0 + tangent * tangent;
+        let (cosine, sine) = ((1.0 - tangent * tangent) / norm, 2.0 * tangent / norm);
+        let mirror = if random.chance(0.5) { -1.0 } else { 1.0 };
+        let middle = |full: usize, side: usize, unit: f32| {
+            0.5 * full as f32 + (unit - 0.5) * (full as f32 - step * side as f32)
+        };
+        let contrast = random.uniform(0.7, 1.35);
         let level = random.uniform(-0.12, 0.12);
         Look {
             picture: random.below(self.len()),
-            top: random.unit() * (full_h as f32 - step * height as f32),
-            left: random.unit() * (full_w as f32 - step * width as f32),
-            step,
-            mirrored: random.chance(0.5),
+            middle: (middle(full_h, height, random.unit()), middle(full_w, width, random.unit())),
+            down: (step * cosine, step * sine * mirror),
+            across: (-step * sine, step * cosine * mirror),
+            saturation: if random.chance(GREY) { 0.0 } else { random.uniform(0.4, 1.3) },
             scale: [0; 3].map(|_| contrast * random.uniform(0.88, 1.12)),
             shift: [0; 3].map(|_| level + random.uniform(-0.05, 0.05)),
         }
@@ -129,26 +140,17 @@ impl Pool {
     fn gather(&self, looks: Vec<Look>, (height, width): (usize, usize)) -> Batch {
         let mut input = Map::zeros(looks.len(), height, width, 3);
         let per = self.subject.labels((height, width));
-        let mut labels = vec![0; looks.len() * per];
+        let mut labels = vec![IGNORED; looks.len() * per];
         let (len, stride) = (input.image_len(), input.stride());
         let parts = input.values.par_chunks_mut(len).zip(labels.par_chunks_mut(per)).zip(looks);
         parts.for_each(|((out, labels), look)| {
-            let (rows, columns) =
-                (look.rows(height, self.subject.size().0), look.columns(width, self.subject.size().1));
             let picture = &self.pictures[look.picture];
-            for (y, row) in rows.iter().enumerate() {
-                for (x, column) in columns.iter().enumerate() {
-                    picture.sample(
-                        row,
-                        column,
-                        self.subject.size().1,
-                        &look,
-                        &mut out[(y * width + x) * stride..],
-                    );
-                    if self.subject == Subject::Scenes {
-                        labels[y * width + x] =
-                            picture.labels[row.near * self.subject.size().1 + column.near];
-                    }
+            for (i, cell) in out.chunks_exact_mut(stride).enumerate() {
+                let (y, x) = look.place(i / width, i % width, (height, width));
+                let colour = picture.colour(y, x, self.subject.size());
+                look.develop(colour.unwrap_or_default(), cell);
+                if self.subject == Subject::Scenes && colour.is_some() {
+                    labels[i] = picture.label(y, x, self.subject.size());
                 }
             }
             if self.subject == Subject::Objects {
@@ -159,64 +161,80 @@ impl Pool {
     }
 }
 
-/// How a picture is looked at.
+/// The share of windows that are turned.
+const TURNED: f32 = 0.35;
+/// The tangent of half the largest turn: a little over fifteen degrees.
+const LARGEST_TURN: f32 = 0.132;
+/// The share of windows without colour.
+const GREY: f32 = 0.05;
+
+/// How a picture is looked at: the window's middle lies at `middle`, one of its pixels down is `down` in the picture, one to the right `across`.
 struct Look {
     picture: usize,
-    top: f32,
-    left: f32,
-    /// Pixels of the picture from one of the window's to the next.
-    step: f32,
-    mirrored: bool,
+    middle: (f32, f32), // (y, x)
+    down: (f32, f32),
+    across: (f32, f32),
+    saturation: f32,
     scale: [f32; 3],
     shift: [f32; 3],
 }
 
-/// Where a row or column of a window lies in the picture: between two of its own, and the nearest.
-struct Between {
-    low: usize,
-    high: usize,
-    share: f32,
-    near: usize,
-}
-
-impl Between {
-    fn at(place: f32, count: usize) -> Self {
-        let place = place.clamp(0.0, (count - 1) as f32);
-        let low = place as usize;
-        Self { low, high: (low + 1).min(count - 1), share: place - low as f32, near: (place + 0.5) as usize }
+impl Look {
+    fn plain(picture: usize, (height, width): (usize, usize)) -> Self {
+        Self {
+            picture,
+            middle: (0.5 * height as f32, 0.5 * width as f32),
+            down: (1.0, 0.0),
+            across: (0.0, 1.0),
+            saturation: 1.0,
+            scale: [1.0; 3],
+            shift: [0.0; 3],
+        }
     }
-}
 
-impl Picture {
-    /// Writes the normalised colour between four pixels.
-    fn sample(&self, row: &Between, column: &Between, width: usize, look: &Look, to: &mut [f32]) {
-        let at = |y: usize, x: usize, c: usize| f32::from(self.pixels[3 * (y * width + x) + c]);
+    /// Where the middle of a pixel of the window lies in the picture, in rows and columns.
+    fn place(&self, y: usize, x: usize, (height, width): (usize, usize)) -> (f32, f32) {
+        let (dy, dx) = (y as f32 + 0.5 - 0.5 * height as f32, x as f32 + 0.5 - 0.5 * width as f32);
+        (
+            self.middle.0 + dy * self.down.0 + dx * self.across.0 - 0.5,
+            self.middle.1 + dy * self.down.1 + dx * self.across.1 - 0.5,
+        )
+    }
+
+    /// Shifts a colour and writes it normalised.
+    fn develop(&self, colour: [f32; 3], to: &mut [f32]) {
+        let grey = 0.299 * colour[0] + 0.587 * colour[1] + 0.114 * colour[2];
         for c in 0..3 {
-            let top = at(row.low, column.low, c);
-            let top = top + column.share * (at(row.low, column.high, c) - top);
-            let bottom = at(row.high, column.low, c);
-            let bottom = bottom + column.share * (at(row.high, column.high, c) - bottom);
-            let value = (top + row.share * (bottom - top)) / 255.0;
-            let value = ((value - 0.5) * look.scale[c] + 0.5 + look.shift[c]).clamp(0.0, 1.0);
+            let value =
+                if self.saturation == 1.0 { colour[c] } else { grey + self.saturation * (colour[c] - grey) };
+            let value = ((value - 0.5) * self.scale[c] + 0.5 + self.shift[c]).clamp(0.0, 1.0);
             to[c] = (value - PIXEL_MEAN[c]) / PIXEL_DEVIATION[c];
         }
     }
 }
 
-impl Look {
-    fn rows(&self, height: usize, count: usize) -> Vec<Between> {
-        (0..height).map(|y| Between::at(self.top + self.step * (y as f32 + 0.5) - 0.5, count)).collect()
+impl Picture {
+    /// The colour between four pixels, or nothing outside the picture.
+    fn colour(&self, y: f32, x: f32, (height, width): (usize, usize)) -> Option<[f32; 3]> {
+        if y <= -0.5 || x <= -0.5 || y >= height as f32 - 0.5 || x >= width as f32 - 0.5 {
+            return None;
+        }
+        let (y, x) = (y.clamp(0.0, (height - 1) as f32), x.clamp(0.0, (width - 1) as f32));
+        let (y0, x0) = (y as usize, x as usize);
+        let (y1, x1) = ((y0 + 1).min(height - 1), (x0 + 1).min(width - 1));
+        let (ty, tx) = (y - y0 as f32, x - x0 as f32);
+        let at = |y: usize, x: usize, c: usize| f32::from(self.pixels[3 * (y * width + x) + c]);
+        Some([0, 1, 2].map(|c| {
+            let top = at(y0, x0, c) + tx * (at(y0, x1, c) - at(y0, x0, c));
+            let bottom = at(y1, x0, c) + tx * (at(y1, x1, c) - at(y1, x0, c));
+            (top + ty * (bottom - top)) / 255.0
+        }))
     }
 
-    fn columns(&self, width: usize, count: usize) -> Vec<Between> {
-        let place = |x: usize| if self.mirrored { width - 1 - x } else { x };
-        (0..width)
-            .map(|x| Between::at(self.left + self.step * (place(x) as f32 + 0.5) - 0.5, count))
-            .collect()
-    }
-
-    fn plain(picture: usize) -> Self {
-        Self { picture, top: 0.0, left: 0.0, step: 1.0, mirrored: false, scale: [1.0; 3], shift: [0.0; 3] }
+    /// The label of the pixel nearest to a place inside the picture.
+    fn label(&self, y: f32, x: f32, (height, width): (usize, usize)) -> u8 {
+        let near = |place: f32, count: usize| ((place + 0.5).max(0.0) as usize).min(count - 1);
+        self.labels[near(y, height) * width + near(x, width)]
     }
 }
 

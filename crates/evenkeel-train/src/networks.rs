@@ -1,7 +1,7 @@
 //! The networks we ship, as they are trained.
 //!
-//! The segmenter follows DRN: a stem to 1/8, then dilated residual blocks instead of further strides; a thin branch at 1/4 brings
-//! back edges before the class scores. The classifier is a small residual network. Both name the tensor that views are
+//! The segmenter follows DRN: a stem to 1/8, then dilated residual blocks instead of further strides; thin branches at 1/4 and 1/2
+//! bring back edges before the class scores. The classifier is a small residual network. Both name the tensor that views are
 //! compared on.
 
 use crate::layer::conv::Conv;
@@ -51,7 +51,7 @@ fn residual(net: &mut Net, name: &str, from: Place, first: Conv, random: &mut Ra
     net.norm(&format!("{name}.b.norm"), raw, Some(skip), true)
 }
 
-/// The segmenter: scores at a quarter of the image's size. Sides must be multiples of eight.
+/// The segmenter: scores at half the image's size. Sides must be multiples of eight.
 pub fn segmenter(classes: usize, random: &mut Random) -> Net {
     let mut net = Net::new(3);
     let at2 = plain(&mut net, "stem", 0, conv3(3, 16, 2, 1), random);
@@ -67,7 +67,13 @@ pub fn segmenter(classes: usize, random: &mut Random) -> Net {
     let edge = net.conv("edge.conv", at4, conv1(32, 32, 1), false, random);
     let joint = net.norm("edge.norm", edge, Some(deep), true);
     let joint = plain(&mut net, "joint", joint, conv3(32, 32, 1, 1), random);
-    let scores = net.conv("seg", joint, conv1(32, classes, 1), true, random);
+    let deep = net.conv("narrower.conv", joint, conv1(32, 24, 1), false, random);
+    let deep = net.norm("narrower.norm", deep, None, false);
+    let deep = net.enlarge(deep, 2);
+    let edge = net.conv("finer.conv", at2, conv1(16, 24, 1), false, random);
+    let fine = net.norm("finer.norm", edge, Some(deep), true);
+    let fine = plain(&mut net, "fine", fine, conv3(24, 24, 1, 1), random);
+    let scores = net.conv("seg", fine, conv1(24, classes, 1), true, random);
     net.name(scores, SCORES);
     net
 }

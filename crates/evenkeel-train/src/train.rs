@@ -61,7 +61,7 @@ impl Plan {
     /// How much finer labels are than scores.
     fn factor(&self) -> usize {
         match self.subject {
-            Subject::Scenes => 4,
+            Subject::Scenes => 2,
             Subject::Objects => 1,
         }
     }
@@ -78,6 +78,21 @@ impl Plan {
     /// # Errors
     /// If a file cannot be read or written, or the loss diverges.
     pub fn run(&self, net: &mut Net, train: &Pool, held_out: &Pool) -> Result<(History, bool)> {
+        self.run_until(self.steps, net, train, held_out)
+    }
+
+    /// Trains as [`Plan::run`] does, but stops before step `end`.
+    ///
+    /// # Errors
+    /// As [`Plan::run`].
+    pub fn run_until(
+        &self,
+        end: usize,
+        net: &mut Net,
+        train: &Pool,
+        held_out: &Pool,
+    ) -> Result<(History, bool)> {
+        let end = end.min(self.steps);
         let mut optimiser = AdamW::new(net, self.decay);
         let mut history = match self.checkpoint.exists() {
             true => checkpoint::load(&self.checkpoint, net, &mut optimiser)?,
@@ -86,7 +101,7 @@ impl Plan {
         let (start, before) = (Instant::now(), history.seconds);
         let mut smooth: Option<f64> = None;
         let mut told = Instant::now();
-        while history.step < self.steps && start.elapsed().as_secs_f64() < 60.0 * self.minutes {
+        while history.step < end && start.elapsed().as_secs_f64() < 60.0 * self.minutes {
             let loss = self.step(net, &mut optimiser, train, history.step)?;
             let level = smooth.map_or(loss, |s| s + 0.05 * (loss - s));
             smooth = Some(level);

@@ -68,13 +68,30 @@ fn a_resumed_run_goes_on_bit_for_bit_and_a_short_run_learns() {
     let other = tempfile::tempdir().unwrap();
     let checkpoint = other.path().join("run.safetensors");
     let parts = Plan { checkpoint, ..plan.clone() };
-    // No minutes at all: stops before the first step, then after none of them, until it is let run.
+    // Stopped before the first step, stopped in the middle, then let run.
     let stopped = Plan { minutes: 0.0, ..parts.clone() };
     assert!(!stopped.run(&mut fresh(), &pool, &pool).unwrap().1);
+    assert!(!parts.run_until(11, &mut fresh(), &pool, &pool).unwrap().1);
     let mut resumed = fresh();
     assert!(parts.run(&mut resumed, &pool, &pool).unwrap().1);
-    let bytes = |net: &evenkeel_train::Net| {
-        net.parameters.iter().flat_map(|p| p.values.iter().map(|v| v.to_bits())).collect::<Vec<u32>>()
+    assert_eq!(export::to_onnx(&whole), export::to_onnx(&resumed));
+}
+
+#[test]
+fn the_same_plan_gives_the_same_bytes_on_any_number_of_threads() {
+    let train = |threads: usize| {
+        let threads = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        threads.install(|| {
+            let folder = tempfile::tempdir().unwrap();
+            let pool = Pool::render(Subject::Scenes, Split::Train, 3);
+            let mut net = networks::segmenter(11, &mut Random::new(1));
+            let scenes =
+                Plan { subject: Subject::Scenes, batch: 2, window: (32, 64), ..plan(folder.path(), 3) };
+            scenes.run(&mut net, &pool, &pool).unwrap();
+            export::to_onnx(&net)
+        })
     };
-    assert_eq!(bytes(&whole), bytes(&resumed));
+    let once = train(1);
+    assert_eq!(once, train(1));
+    assert_eq!(once, train(3));
 }
