@@ -55,6 +55,8 @@ def networks():
     for trunk in ("resnet50", "resnet101", "mobilenet"):
         yield f"deeplabv3plus_{trunk}", lambda trunk=trunk: modules.DeepLabV3Plus(trunk, 16), (SQUARE, ODD)
         yield f"deeplabv3plus_{trunk}_os8", lambda trunk=trunk: modules.DeepLabV3Plus(trunk, 8), (SQUARE, ODD)
+    for trunk in ("resnet50", "resnet101", "mobilenet"):
+        yield f"deeplabv3plus_jfzhang_{trunk}", lambda trunk=trunk: modules.AlignedDeepLabV3Plus(trunk), (SQUARE, ODD)
 
 
 def main():
@@ -63,7 +65,7 @@ def main():
         if asked and name not in asked:
             continue
         module = rule.fill(make())
-        digest = rule.digest(module, ["aux_classifier."])
+        digest = rule.digest(module, ["aux_classifier.", "backbone.features."])
         kept = {"digest": np.array([digest & 0xFFFFFFFF, digest >> 32], np.int64)}
         for i, (h, w) in enumerate(sizes):
             image = rule.field(f"image{i}", (1, 3, h, w)).double().requires_grad_()

@@ -217,3 +217,123 @@ class DeepLabV3Plus(nn.Module):
 
     def forward(self, x):
         return F.interpolate(self.classifier(*self.backbone(x)), x.shape[2:], mode="bilinear", align_corners=False)
+
+
+class GridBlock(Block):
+    """The bottleneck of a ResNet whose last stage dilates by 1, 2 and 4 times its dilation."""
+
+    def __init__(self, inp, planes, stride, dilation):
+        super().__init__(inp, planes, stride, dilation, bottleneck=True)
+
+
+class GridTrunk(nn.Module):
+    def __init__(self, blocks):
+        super().__init__()
+        self.conv1, self.bn1 = conv_norm(3, 64, 7, 2)
+        inp = 64
+        for i, (count, stride) in enumerate(zip(blocks, (1, 2, 2, 1))):
+            dilations = [2, 4, 8] if i == 3 else [1] * count
+            layers = []
+            for k, dilation in enumerate(dilations):
+                layers.append(GridBlock(inp, 64 << i, stride if k == 0 else 1, dilation))
+                inp = layers[-1].out
+            setattr(self, f"layer{i + 1}", nn.Sequential(*layers))
+
+    def forward(self, x):
+        x = F.max_pool2d(F.relu(self.bn1(self.conv1(x))), 3, 2, 1)
+        early = self.layer1(x)
+        return early, self.layer4(self.layer3(self.layer2(early)))
+
+
+class FlatInverted(nn.Module):
+    """Like Inverted, with all layers in one list."""
+
+    def __init__(self, inp, out, stride, dilation, widening):
+        super().__init__()
+        wide = inp * widening
+        layers = [] if widening == 1 else [*conv_norm(inp, wide, 1), nn.ReLU6()]
+        layers += [*conv_norm(wide, wide, 3, stride, dilation, 0, wide), nn.ReLU6(), *conv_norm(wide, out, 1)]
+        self.conv = nn.Sequential(*layers)
+        self.pad, self.residual = dilation, stride == 1 and inp == out
+
+    def forward(self, x):
+        y = self.conv(F.pad(x, (self.pad,) * 4))
+        return x + y if self.residual else y
+
+
+class FlatMobileTrunk(nn.Module):
+    def __init__(self):
+        super().__init__()
+        blocks = [nn.Sequential(*conv_norm(3, 32, 3, 2), nn.ReLU6())]
+        inp, reached, rate = 32, 2, 1
+        for widening, out, count, stride in MobileTrunk.ROWS:
+            dilation = 1
+            if reached == 16:
+                dilation, rate, stride = rate, rate * stride, 1
+            else:
+                reached *= stride
+            for i in range(count):
+                blocks.append(FlatInverted(inp, out, stride if i == 0 else 1, dilation, widening))
+                inp = out
+        self.features = nn.Sequential(*blocks)
+        self.low_level_features, self.high_level_features = self.features[:4], self.features[4:]
+
+    def forward(self, x):
+        early = self.low_level_features(x)
+        return early, self.high_level_features(early)
+
+
+def aligned(x, like):
+    return F.interpolate(x, like.shape[2:], mode="bilinear", align_corners=True)
+
+
+class Look(nn.Module):
+    def __init__(self, inp, kernel, dilation):
+        super().__init__()
+        self.atrous_conv, self.bn = conv_norm(inp, 256, kernel, 1, dilation)
+
+    def forward(self, x):
+        return F.relu(self.bn(self.atrous_conv(x)))
+
+
+class AlignedASPP(nn.Module):
+    def __init__(self, inp):
+        super().__init__()
+        for i, (kernel, dilation) in enumerate(((1, 1), (3, 6), (3, 12), (3, 18)), 1):
+            setattr(self, f"aspp{i}", Look(inp, kernel, dilation))
+        self.global_avg_pool = nn.Sequential(nn.AdaptiveAvgPool2d(1), *conv_norm(inp, 256, 1), nn.ReLU())
+        self.conv1, self.bn1 = conv_norm(1280, 256, 1)
+
+    def forward(self, x):
+        looks = [self.aspp1(x), self.aspp2(x), self.aspp3(x), self.aspp4(x)]
+        looks.append(aligned(self.global_avg_pool(x), looks[-1]))
+        return F.relu(self.bn1(self.conv1(torch.cat(looks, 1))))
+
+
+class Decoder(nn.Module):
+    def __init__(self, early, classes):
+        super().__init__()
+        self.conv1, self.bn1 = conv_norm(early, 48, 1)
+        self.last_conv = nn.Sequential(*conv_norm(304, 256), nn.ReLU(), nn.Dropout(0.5), *conv_norm(256, 256), nn.ReLU(),
+                                       nn.Dropout(0.1), nn.Conv2d(256, classes, 1))
+
+    def forward(self, x, early):
+        early = F.relu(self.bn1(self.conv1(early)))
+        return self.last_conv(torch.cat([aligned(x, early), early], 1))
+
+
+class AlignedDeepLabV3Plus(nn.Module):
+    """DeepLabV3+ with the names of jfzhang95/pytorch-deeplab-xception, at output stride 16."""
+
+    def __init__(self, trunk, classes=21):
+        super().__init__()
+        if trunk == "mobilenet":
+            self.backbone, channels = FlatMobileTrunk(), (320, 24)
+        else:
+            self.backbone, channels = GridTrunk({"resnet50": (3, 4, 6, 3), "resnet101": (3, 4, 23, 3)}[trunk]), (2048, 256)
+        self.aspp = AlignedASPP(channels[0])
+        self.decoder = Decoder(channels[1], classes)
+
+    def forward(self, x):
+        early, last = self.backbone(x)
+        return aligned(self.decoder(self.aspp(last), early), x)

@@ -29,7 +29,7 @@ impl Shipped {
     /// The network, ready to look.
     pub(crate) fn model(&self) -> Result<Model> {
         let contract = Contract::parse(self.contract, Path::new(self.name))?;
-        Ok(Model::from_bytes(self.network.to_vec(), Path::new(self.name), &contract)?)
+        Ok(Model::from_bytes(self.network, Path::new(self.name), &contract)?)
     }
 }
 

@@ -50,11 +50,14 @@ impl Network {
         Network::from_graph(format::onnx::load(path, limits)?, limits)
     }
 
-    /// The network of an ONNX file's bytes. Tensors kept in other files are refused.
+    /// The network of a file's bytes, as [`Network::load`] would have it. Tensors that an ONNX file keeps in others are refused.
     ///
     /// # Errors
     /// As for [`Network::load`].
     pub fn from_bytes(bytes: Vec<u8>, limits: Limits) -> Result<Network> {
+        if zoo::holds_weights(&bytes) {
+            return zoo::from_bytes(&bytes)?.blueprint(None)?.network(limits);
+        }
         Network::from_graph(format::onnx::from_bytes(bytes, limits)?, limits)
     }
 

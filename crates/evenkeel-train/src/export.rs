@@ -9,8 +9,7 @@ use crate::net::{Net, Place, Step};
 use crate::networks::{FEATURES, PIXEL_DEVIATION, PIXEL_MEAN, SCORES};
 use crate::onnx::{Writer, ints, text};
 use evenkeel::image::write_atomically;
-use evenkeel::model::{Classes, Contract, InputRule, Model, Onnx, Order, PaletteRule, ResizeRule};
-use evenkeel::task::task_named;
+use evenkeel::model::{Classes, Contract, InputRule, Model, Order, PaletteRule, ResizeRule};
 use evenkeel_study::dataset::scenes::{OBJECT_CLASSES, SCENE_CLASSES, SCENE_COLOURS};
 use std::path::Path;
 
@@ -131,10 +130,7 @@ pub fn contract(subject: Subject) -> Contract {
 /// # Errors
 /// If the engine refuses it.
 pub fn to_model(net: &Net, subject: Subject) -> Result<Model> {
-    let contract = contract(subject);
-    let network = Onnx::new(to_onnx(net), Path::new("network in training"), &contract)?;
-    let task = task_named(&contract.task, None)?;
-    Ok(Model::new(Box::new(network), task, &contract.output, &contract.feature))
+    Ok(Model::from_bytes(&to_onnx(net), Path::new("network in training"), &contract(subject))?)
 }
 
 /// Writes `path` (ONNX) and the contract beside it.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use evenkeel::model::{Classes, Contract, InputRule, Model, Order, PaletteRule, ResizeRule};
-use evenkeel::task::instance::InstanceRule;
+use evenkeel::task::instance::{InstanceRule, NamedHead};
 
 /// Write down how pixels become a network's input, and what comes out
 #[derive(Debug, clap::Args)]
@@ -54,7 +54,7 @@ pub(crate) struct InitArgs {
     /// The numbers the data set gives the classes: `coco`, or a list such as 1,2,3
     #[arg(long)]
     ids: Option<String>,
-    /// The head of an instance segmenter: yolo-seg
+    /// The head of an instance segmenter: yolo-seg, or mask-rcnn, which knows its tensors
     #[arg(long, value_name = "HEAD")]
     head: Option<String>,
     /// Instances less sure than this are dropped
@@ -113,7 +113,10 @@ pub(crate) fn run(args: InitArgs) -> Result<()> {
     let network = evenkeel_network::Network::load(&args.model)?;
     let outputs: Vec<String> = network.outputs().map(str::to_owned).collect();
     let only = if let [one] = outputs.as_slice() { Some(one.clone()) } else { None };
-    let output = args.output.clone().or(only);
+    let head = args.head.as_deref().map(NamedHead::find).transpose()?;
+    let of_head = head.and_then(|head| head.output).map(|output| output());
+    let output = args.output.clone().or(of_head).or(only);
+    let feature = args.feature.clone().or(head.and_then(|head| head.feature).map(str::to_owned));
     let size =
         args.size.as_deref().map(|text| match text.split_once('x').map(|(h, w)| (h.parse(), w.parse())) {
             Some((Ok(h), Ok(w))) => Ok([h, w]),
@@ -130,11 +133,7 @@ pub(crate) fn run(args: InitArgs) -> Result<()> {
             "--output",
             &format!("the tensor of class scores, of {}", outputs.join(", ")),
         )?,
-        feature: answer(
-            args.feature.as_ref(),
-            "--feature",
-            "the tensor of features that views are compared on",
-        )?,
+        feature: answer(feature.as_ref(), "--feature", "the tensor of features that views are compared on")?,
         input: InputRule {
             order: match answer(args.order.as_ref(), "--order", "rgb or bgr")?.as_str() {
                 "rgb" => Order::Rgb,

@@ -6,8 +6,9 @@
 use super::IMAGE;
 use super::draft::Draft;
 use super::layers::Conv;
+use super::mobilenet_v2::{self, Origin};
+use super::mobilenet_v3;
 use super::resnet::{self, EPSILON, ResNet};
-use super::{mobilenet_v2, mobilenet_v3};
 
 /// Classes of PASCAL VOC with background, on which the common checkpoints were trained.
 const DEFAULT_CLASSES: usize = 21;
@@ -18,7 +19,7 @@ const INNER: usize = 256;
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Trunk {
     ResNet(ResNet),
-    MobileNetV2 { output_stride: usize },
+    MobileNetV2 { output_stride: usize, origin: Origin },
     MobileNetV3,
 }
 
@@ -31,6 +32,8 @@ pub(super) enum Head {
     DeepLabV3([usize; 3]),
     /// ASPP with these dilations, and an early map.
     DeepLabV3Plus([usize; 3]),
+    /// The same in jfzhang's program: other names, a second convolution after the early map, and corners aligned wherever maps are resized.
+    DeepLabV3PlusAligned([usize; 3]),
     /// The map weighed by its mean, and an early map.
     LrAspp,
 }
@@ -43,16 +46,20 @@ pub(super) fn draw(draft: &mut Draft<'_>, trunk: &Trunk, head: &Head) {
             let [first, .., last] = resnet::trunk(draft, "backbone.", net);
             ((first, net.channels(0)), (last, net.channels(3)))
         }
-        Trunk::MobileNetV2 { output_stride } => mobilenet_v2::trunk(draft, *output_stride),
+        Trunk::MobileNetV2 { output_stride, origin } => mobilenet_v2::trunk(draft, *output_stride, *origin),
         Trunk::MobileNetV3 => mobilenet_v3::trunk(draft, "backbone."),
     };
     let scores = match *head {
         Head::Fcn => fcn(draft, &last),
         Head::DeepLabV3(dilations) => deeplab(draft, &last, dilations),
         Head::DeepLabV3Plus(dilations) => deeplab_plus(draft, &early, &last, dilations),
+        Head::DeepLabV3PlusAligned(dilations) => deeplab_plus_aligned(draft, &early, &last, dilations),
         Head::LrAspp => lr_aspp(draft, &early, &last),
     };
-    let scores = draft.resize_like(&scores, IMAGE, "upsample");
+    let scores = match head {
+        Head::DeepLabV3PlusAligned(_) => draft.resize_aligned(&scores, IMAGE, "upsample"),
+        _ => draft.resize_like(&scores, IMAGE, "upsample"),
+    };
     draft.logits(&scores, 4);
 }
 
@@ -91,6 +98,41 @@ fn deeplab_plus(draft: &mut Draft<'_>, early: &Map, last: &Map, dilations: [usiz
     let both = draft.along("Concat", "classifier.concat", &[&edges, &context], 1);
     let x = block(draft, &both, "classifier.classifier", Conv::new(EARLY + INNER, INNER, 3));
     draft.conv(&x, "classifier.classifier.3", Conv::new(INNER, classes, 1).bias())
+}
+
+fn deeplab_plus_aligned(draft: &mut Draft<'_>, early: &Map, last: &Map, dilations: [usize; 3]) -> String {
+    const EARLY: usize = 48;
+    let classes = draft.extent("decoder.last_conv.8.weight", 0, DEFAULT_CLASSES);
+    let step = |draft: &mut Draft<'_>, x: &str, (conv, norm): (&str, &str), shape: Conv| {
+        let y = draft.conv(x, conv, shape);
+        let y = draft.norm(&y, norm, shape.outputs, EPSILON);
+        draft.relu(&y, &format!("{conv}.relu"))
+    };
+    let (x, channels) = last;
+    let mut looks = Vec::new();
+    for (i, dilation) in (1..).zip([1].into_iter().chain(dilations)) {
+        let names = (format!("aspp.aspp{i}.atrous_conv"), format!("aspp.aspp{i}.bn"));
+        let conv = Conv::new(*channels, INNER, if i == 1 { 1 } else { 3 }).dilation(dilation);
+        looks.push(step(draft, x, (&names.0, &names.1), conv));
+    }
+    let mean = draft.global_mean(x, "aspp.global_avg_pool.0");
+    let mean = step(
+        draft,
+        &mean,
+        ("aspp.global_avg_pool.1", "aspp.global_avg_pool.2"),
+        Conv::new(*channels, INNER, 1),
+    );
+    looks.push(draft.resize_aligned(&mean, x, "aspp.global_avg_pool"));
+    let looks: Vec<&str> = looks.iter().map(String::as_str).collect();
+    let joined = draft.along("Concat", "aspp.concat", &looks, 1);
+    let context = step(draft, &joined, ("aspp.conv1", "aspp.bn1"), Conv::new(5 * INNER, INNER, 1));
+    let edges = step(draft, &early.0, ("decoder.conv1", "decoder.bn1"), Conv::new(early.1, EARLY, 1));
+    let context = draft.resize_aligned(&context, &edges, "decoder.resized");
+    let both = draft.along("Concat", "decoder.concat", &[&context, &edges], 1);
+    let names = ["0", "1", "4", "5"].map(|k| format!("decoder.last_conv.{k}"));
+    let y = step(draft, &both, (&names[0], &names[1]), Conv::new(INNER + EARLY, INNER, 3));
+    let y = step(draft, &y, (&names[2], &names[3]), Conv::new(INNER, INNER, 3));
+    draft.conv(&y, "decoder.last_conv.8", Conv::new(INNER, classes, 1).bias())
 }
 
 /// Parallel looks at a map, joined: each pixel, three rings around it, and the mean.

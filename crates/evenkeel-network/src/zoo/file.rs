@@ -24,7 +24,12 @@ pub fn is_checkpoint(path: &Path) -> Result<bool> {
     let unreadable = |source| Error::Read { path: path.into(), source };
     let mut start = Vec::with_capacity(16);
     std::fs::File::open(path).and_then(|file| file.take(16).read_to_end(&mut start)).map_err(unreadable)?;
-    Ok(torch::looks_like(&start) || safetensors::looks_like(&start))
+    Ok(holds_weights(&start))
+}
+
+/// Whether these are the first bytes of a file of weights.
+pub fn holds_weights(start: &[u8]) -> bool {
+    torch::looks_like(start) || safetensors::looks_like(start)
 }
 
 /// The weights of a file.

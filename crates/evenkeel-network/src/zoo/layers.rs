@@ -119,6 +119,15 @@ impl Draft<'_> {
 
     /// `x` resized bilinearly to the height and width of `like`, pixel centres at halves.
     pub(super) fn resize_like(&mut self, x: &str, like: &str, name: &str) -> String {
+        self.resize(x, like, name, "half_pixel")
+    }
+
+    /// The same, the outermost pixels' centres on each other.
+    pub(super) fn resize_aligned(&mut self, x: &str, like: &str, name: &str) -> String {
+        self.resize(x, like, name, "align_corners")
+    }
+
+    fn resize(&mut self, x: &str, like: &str, name: &str, coordinates: &str) -> String {
         let shapes = [(x, 0, 2), (like, 2, 4)].map(|(of, start, end)| {
             let with = attributes([("start", Attribute::Int(start)), ("end", Attribute::Int(end))]);
             self.step("Shape", &format!("{name}.size"), &[of], with)
@@ -126,7 +135,7 @@ impl Draft<'_> {
         let sizes = self.along("Concat", &format!("{name}.size"), &[&shapes[0], &shapes[1]], 0);
         let text = |value: &str| Attribute::Text(value.into());
         let with =
-            attributes([("mode", text("linear")), ("coordinate_transformation_mode", text("half_pixel"))]);
+            attributes([("mode", text("linear")), ("coordinate_transformation_mode", text(coordinates))]);
         self.step("Resize", name, &[x, "", "", &sizes], with)
     }
 }

@@ -24,7 +24,7 @@ mod table;
 mod weights;
 
 pub use blueprint::Blueprint;
-pub use file::{Checkpoint, from_bytes, is_checkpoint, load};
+pub use file::{Checkpoint, from_bytes, holds_weights, is_checkpoint, load};
 pub use misfit::Misfit;
 pub use table::{ARCHITECTURES, Architecture, Task};
 pub use weights::Weights;

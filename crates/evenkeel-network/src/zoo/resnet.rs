@@ -20,13 +20,22 @@ pub(super) struct ResNet {
     pub(super) width: usize,
     /// For each of the last three stages, whether its stride becomes a dilation.
     pub(super) dilated: [bool; 3],
+    /// A dilated stage dilates its first block too, and the blocks of the last stage 1, 2 and 4 times as far.
+    pub(super) multigrid: bool,
     /// Of the batch norms.
     pub(super) epsilon: f32,
 }
 
 impl ResNet {
     pub(super) const fn basic(blocks: [usize; 4]) -> ResNet {
-        ResNet { blocks, bottleneck: false, width: 64, dilated: [false; 3], epsilon: EPSILON }
+        ResNet {
+            blocks,
+            bottleneck: false,
+            width: 64,
+            dilated: [false; 3],
+            multigrid: false,
+            epsilon: EPSILON,
+        }
     }
 
     pub(super) const fn bottleneck(blocks: [usize; 4]) -> ResNet {
@@ -39,6 +48,19 @@ impl ResNet {
 
     pub(super) const fn dilated(self, dilated: [bool; 3]) -> ResNet {
         ResNet { dilated, ..self }
+    }
+
+    pub(super) const fn multigrid(self) -> ResNet {
+        ResNet { multigrid: true, ..self }
+    }
+
+    /// The dilation of a block, given that of the stages before and that of its own.
+    fn dilation(&self, (stage, block): (usize, usize), before: usize, own: usize) -> usize {
+        match (self.multigrid, stage, block) {
+            (true, 3, _) => own << block,
+            (false, _, 0) => before,
+            _ => own,
+        }
     }
 
     /// Channels after stage `stage`.
@@ -86,7 +108,8 @@ pub(super) fn trunk_of(draft: &mut Draft<'_>, image: &str, prefix: &str, net: &R
         }
         let name = format!("{prefix}layer{}", stage + 1);
         for i in 0..net.blocks[stage] {
-            let (stride, dilation) = if i == 0 { (stride, before) } else { (1, dilation) };
+            let stride = if i == 0 { stride } else { 1 };
+            let dilation = net.dilation((stage, i), before, dilation);
             let block = Block { inputs, planes: 64 << stage, stride, dilation };
             let out = if i + 1 == net.blocks[stage] { name.clone() } else { format!("{name}.{i}") };
             x = residual(draft, &x, (&format!("{name}.{i}"), &out), net, &block);

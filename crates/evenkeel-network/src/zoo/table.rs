@@ -6,6 +6,7 @@ use super::draft::Draft;
 use super::drn::{self, Drn};
 use super::mask_rcnn::{self, Variant};
 use super::misfit::Misfit;
+use super::mobilenet_v2::Origin;
 use super::resnet::{self, ResNet};
 use super::resnet_cifar::{self, CifarResNet};
 use super::weights::Weights;
@@ -134,7 +135,7 @@ pub const ARCHITECTURES: &[Architecture] = &[
     ),
     segmenter(
         "deeplabv3plus_mobilenet",
-        Trunk::MobileNetV2 { output_stride: 16 },
+        Trunk::MobileNetV2 { output_stride: 16, origin: Origin::VainF },
         Head::DeepLabV3Plus([6, 12, 18]),
     ),
     segmenter(
@@ -149,8 +150,23 @@ pub const ARCHITECTURES: &[Architecture] = &[
     ),
     segmenter(
         "deeplabv3plus_mobilenet_os8",
-        Trunk::MobileNetV2 { output_stride: 8 },
+        Trunk::MobileNetV2 { output_stride: 8, origin: Origin::VainF },
         Head::DeepLabV3Plus([12, 24, 36]),
+    ),
+    segmenter(
+        "deeplabv3plus_jfzhang_resnet50",
+        Trunk::ResNet(RESNET50.dilated(SIXTEENTH).multigrid()),
+        Head::DeepLabV3PlusAligned([6, 12, 18]),
+    ),
+    segmenter(
+        "deeplabv3plus_jfzhang_resnet101",
+        Trunk::ResNet(RESNET101.dilated(SIXTEENTH).multigrid()),
+        Head::DeepLabV3PlusAligned([6, 12, 18]),
+    ),
+    segmenter(
+        "deeplabv3plus_jfzhang_mobilenet",
+        Trunk::MobileNetV2 { output_stride: 16, origin: Origin::Jfzhang },
+        Head::DeepLabV3PlusAligned([6, 12, 18]),
     ),
     mask_rcnn("maskrcnn_resnet50_fpn", false, false),
     mask_rcnn("maskrcnn_resnet50_fpn_v2", true, false),

@@ -104,9 +104,12 @@ fn exact_gradient(network: &Network, image: &Tensor, i: usize) -> Tensor {
     let exact = network.widened().expect("widens");
     let trace = exact.trace(&[(zoo::IMAGE, wide(image))], &[zoo::LOGITS]).expect("runs");
     let cotangent = wide(&rule::field(&format!("cotangent{i}"), trace.tensors()[0].shape()));
-    let gradient = trace.pullback(&[(zoo::LOGITS, cotangent)]).expect("pulls back").swap_remove(0).1;
-    let values = gradient.values::<f64>().expect("doubles").iter().map(|&v| v as f32);
-    Tensor::new(gradient.shape(), values.collect::<Vec<f32>>())
+    narrow(&trace.pullback(&[(zoo::LOGITS, cotangent)]).expect("pulls back").swap_remove(0).1)
+}
+
+fn narrow(tensor: &Tensor) -> Tensor {
+    let values = tensor.values::<f64>().expect("doubles").iter().map(|&v| v as f32);
+    Tensor::new(tensor.shape(), values.collect::<Vec<f32>>())
 }
 
 fn wide(tensor: &Tensor) -> Tensor {
@@ -140,6 +143,8 @@ fn torchvision_segmenters_answer_as_in_pytorch() {
 fn deeplab_v3_plus_answers_as_in_pytorch() {
     check(&["deeplabv3plus_resnet50", "deeplabv3plus_resnet101", "deeplabv3plus_mobilenet"]);
     check(&["deeplabv3plus_resnet50_os8", "deeplabv3plus_resnet101_os8", "deeplabv3plus_mobilenet_os8"]);
+    let names = ["resnet50", "resnet101", "mobilenet"].map(|trunk| format!("deeplabv3plus_jfzhang_{trunk}"));
+    check(&names.each_ref().map(String::as_str));
 }
 
 #[test]

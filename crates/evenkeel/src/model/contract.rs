@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::image::{Palette, write_atomically};
-use crate::task::{instance::InstanceRule, task_named};
+use crate::task::{check_task, instance::InstanceRule};
 
 /// What must be known to use a network.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -166,7 +166,7 @@ impl Contract {
     /// # Errors
     /// Naming the field.
     pub fn check(&self) -> Result<()> {
-        task_named(&self.task, self.instance.as_ref())?;
+        check_task(&self.task, self.instance.as_ref())?;
         let input = &self.input;
         if !input.scale.is_finite() || input.scale == 0.0 {
             return Err(Error::setting("input.scale", "must be a number other than 0"));

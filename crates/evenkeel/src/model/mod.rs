@@ -16,6 +16,8 @@ pub use onnx::Onnx;
 
 use std::path::Path;
 
+use evenkeel_network as engine;
+
 use crate::error::{Error, Result};
 use crate::image::{Image, LabelMap, Palette};
 use crate::network::{Network, Tensor};
@@ -73,7 +75,7 @@ impl Model {
         }
     }
 
-    /// Reads an ONNX network and the contract beside it (`net.onnx` and `net.evenkeel.toml`), and tries it once.
+    /// Reads a network (ONNX, or a zoo network's weights) and the contract beside it (`net.onnx` and `net.evenkeel.toml`), and tries it once.
     ///
     /// # Errors
     /// If either cannot be read, they do not fit each other, or the network's answer is not finite.
@@ -83,22 +85,35 @@ impl Model {
         Self::with_contract(path, &Contract::beside(path)?)
     }
 
-    /// Reads an ONNX network under a given contract.
+    /// Reads a network under a given contract.
     ///
     /// # Errors
     /// As [`Model::load`].
     pub fn with_contract(path: impl AsRef<Path>, contract: &Contract) -> Result<Self> {
         let path = path.as_ref();
-        Self::from_bytes(std::fs::read(path).map_err(Error::io(path))?, path, contract)
+        let bytes = std::fs::read(path).map_err(Error::io(path))?;
+        // By its path, since an ONNX file may keep tensors in others beside it.
+        Self::assemble(engine::Network::load(path), &bytes, path, contract)
     }
 
-    /// An ONNX network in memory under a contract; `path` is used in sentences.
+    /// A network in memory under a contract; `path` is used in sentences.
     ///
     /// # Errors
     /// As [`Model::load`].
-    pub fn from_bytes(bytes: Vec<u8>, path: &Path, contract: &Contract) -> Result<Self> {
-        let hash = blake3::hash(&bytes).to_hex().to_string();
-        let network = Onnx::new(bytes, path, contract)?;
+    pub fn from_bytes(bytes: &[u8], path: &Path, contract: &Contract) -> Result<Self> {
+        let network = engine::Network::from_bytes(bytes.to_vec(), engine::Limits::default());
+        Self::assemble(network, bytes, path, contract)
+    }
+
+    fn assemble(
+        network: engine::Result<engine::Network>,
+        bytes: &[u8],
+        path: &Path,
+        contract: &Contract,
+    ) -> Result<Self> {
+        let hash = blake3::hash(bytes).to_hex().to_string();
+        let named = |e: &dyn std::fmt::Display| Error::File { path: path.to_owned(), reason: e.to_string() };
+        let network = Onnx::new(network.map_err(|e| named(&e))?, path, contract)?;
         network.check_tensors(&[&contract.output, &contract.feature])?;
         let size = match (network.fixed_size(), contract.input.size) {
             (Some(fixed), Some([h, w])) if fixed != (h, w) => {
@@ -107,7 +122,7 @@ impl Model {
             }
             (fixed, declared) => fixed.or(declared.map(|[h, w]| (h, w))),
         };
-        let task = task_named(&contract.task, contract.instance.as_ref())?;
+        let task = task_named(&contract.task, contract.instance.as_ref(), bytes)?;
         let mut model = Self {
             size,
             multiple: contract.input.multiple,
@@ -119,7 +134,7 @@ impl Model {
             ..Self::new(Box::new(network), task, &contract.output, &contract.feature)
         };
         let tried = model.try_once();
-        model.classes = tried.map_err(|e| Error::File { path: path.to_owned(), reason: e.to_string() })?;
+        model.classes = tried.map_err(|e| named(&e))?;
         Ok(model)
     }
 

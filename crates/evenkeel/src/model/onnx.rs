@@ -1,4 +1,4 @@
-//! The ONNX engine behind the seam: pixels become input as the contract says, and gradients come back through the same rule.
+//! The engine behind the seam: pixels become input as the contract says, and gradients come back through the same rule.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::image::Image;
 use crate::network::{JOINT, Network, Tape, Tensor, Traced};
 
-/// An ONNX network that takes RGB images in [0, 1].
+/// A network of the engine's that takes RGB images in [0, 1].
 pub struct Onnx {
     network: engine::Network,
     input: String,
@@ -31,14 +31,12 @@ fn failed(error: engine::Error) -> Error {
 }
 
 impl Onnx {
-    /// The network in these bytes, under a contract; `path` is used in sentences.
+    /// The network under a contract; `path` is used in sentences.
     ///
     /// # Errors
-    /// If it is not a network this engine runs, or does not take one image of three channels.
-    pub fn new(bytes: Vec<u8>, path: &Path, contract: &Contract) -> Result<Self> {
+    /// If it does not take one image of three channels.
+    pub fn new(network: engine::Network, path: &Path, contract: &Contract) -> Result<Self> {
         let fail = |reason: String| Error::File { path: path.to_owned(), reason };
-        let network =
-            engine::Network::from_bytes(bytes, engine::Limits::default()).map_err(|e| fail(e.to_string()))?;
         let (input, dims) = {
             let mut inputs = network.inputs();
             match (inputs.next(), inputs.next()) {
@@ -114,11 +112,12 @@ fn fixed_size(
 }
 
 fn from_engine(tensor: &engine::Tensor, name: &str) -> Result<Tensor> {
-    let values = tensor
-        .values::<f32>()
-        .filter(|v| v.len() == tensor.len())
+    let floats = tensor.values::<f32>().filter(|v| v.len() == tensor.len()).map(<[f32]>::to_vec);
+    let whole = || tensor.integers().map(|values| values.into_iter().map(|v| v as f32).collect());
+    let values = floats
+        .or_else(whole)
         .ok_or_else(|| Error::mismatch(format!("tensor {name}"), "plain f32 values", tensor.describe()))?;
-    Tensor::new(tensor.shape().to_vec(), values.to_vec())
+    Tensor::new(tensor.shape().to_vec(), values)
 }
 
 /// The single tensors behind names that may join several, and how many each name stands for.
@@ -151,11 +150,18 @@ impl Tape for OnnxTape<'_> {
                 let tensor = &self.trace.tensors()[*place];
                 let (own, rest) = values.split_at(tensor.len().min(values.len()));
                 values = rest;
+                // Tensors that no loss looks at, among them some that no gradient passes.
+                if own.iter().all(|value| *value == 0.0) {
+                    continue;
+                }
                 named.push((name.as_str(), engine::Tensor::new::<f32>(tensor.shape(), own.to_vec())));
             }
         }
-        let gradients = self.trace.pullback(&named).map_err(failed)?;
         let mut out = vec![0.0; 3 * self.pixels];
+        if named.is_empty() {
+            return Ok(out);
+        }
+        let gradients = self.trace.pullback(&named).map_err(failed)?;
         let Some((name, gradient)) = gradients.iter().find(|(name, _)| *name == self.onnx.input) else {
             return Ok(out);
         };

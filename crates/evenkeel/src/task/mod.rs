@@ -228,15 +228,14 @@ pub fn mean_iou(said: &[u16], is: &[u16]) -> f64 {
     present.iter().map(|&c| iou(c)).sum::<f64>() / present.len() as f64
 }
 
-/// The task of this name; instance segmentation needs to be told how instances are read.
+/// Refuses a task that is not there, and a way to read instances where it is missing or not wanted.
 ///
 /// # Errors
-/// Listing the names there are, or saying what is missing or not wanted.
-pub fn task_named(name: &str, instances: Option<&InstanceRule>) -> Result<Box<dyn Task>> {
+/// Listing the names there are, or saying what is wrong.
+pub fn check_task(name: &str, instances: Option<&InstanceRule>) -> Result<()> {
     match (name, instances) {
-        ("classification", None) => Ok(Box::new(Classification)),
-        ("semantic", None) => Ok(Box::new(Semantic)),
-        ("instance", Some(rule)) => Ok(Box::new(Instances::new(rule.clone())?)),
+        ("classification" | "semantic", None) => Ok(()),
+        ("instance", Some(rule)) => rule.check(),
         ("instance", None) => Err(Error::setting("task instance", "needs a table [instance]")),
         ("classification" | "semantic", Some(_)) => {
             Err(Error::setting("[instance]", format!("has no meaning for the task {name}")))
@@ -245,6 +244,19 @@ pub fn task_named(name: &str, instances: Option<&InstanceRule>) -> Result<Box<dy
             Err(Error::setting(format!("task {other}"), "is not one of classification, semantic, instance"))
         }
     }
+}
+
+/// The task of this name for the network in these bytes; instance segmentation needs to be told how instances are read.
+///
+/// # Errors
+/// As [`check_task`], and if the network is not one whose instances can be read so.
+pub fn task_named(name: &str, instances: Option<&InstanceRule>, network: &[u8]) -> Result<Box<dyn Task>> {
+    check_task(name, instances)?;
+    Ok(match instances {
+        Some(rule) => Box::new(Instances::new(rule.clone(), network)?),
+        None if name == "classification" => Box::new(Classification),
+        None => Box::new(Semantic),
+    })
 }
 
 #[cfg(test)]

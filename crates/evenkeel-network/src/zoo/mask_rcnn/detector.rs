@@ -1,33 +1,18 @@
 //! Mask R-CNN in use: instances found in an image, and the five training losses on true instances with their gradient to the image.
-//!
-//! Between the graph's pieces stand the steps that no gradient passes: anchors and regions are matched with the true instances and sampled here, and the heads run
-//! on the sampled regions. Their cotangents on the pyramid's maps are added and pulled back with those of the anchors' scores.
 
 use std::path::Path;
 
-use super::losses::{binary, cross_entropy, smooth};
-use super::matching::{self, Corners, Match};
-use super::{REGIONS, Variant, box_head, goals, mask_head};
+use super::training::{Instance, LossHeads, Losses, Sampling, Seen, variant};
 use crate::error::{Error, Result};
-use crate::network::{Network, Trace};
+use crate::network::Network;
 use crate::tensor::{Limits, Tensor};
-use crate::zoo::{IMAGE, Weights, load};
-
-const LEVELS: usize = 5;
-/// Maps the heads look at.
-const POOLED: usize = 4;
-/// How many anchors count and how many of them for instances; the same of regions.
-const ANCHORS: (usize, usize) = (256, 128);
-const SAMPLED: (usize, usize) = (512, 128);
-const ANCHOR_WEIGHTS: [f32; 2] = [1.0, 1.0];
-const REGION_WEIGHTS: [f32; 2] = [10.0, 5.0];
+use crate::zoo::{IMAGE, Weights, find, load};
 
 /// Mask R-CNN: the whole graph, and its heads alone.
 #[derive(Clone, Debug)]
 pub struct Detector {
     network: Network,
-    boxes: Network,
-    masks: Network,
+    heads: LossHeads,
 }
 
 /// What is found in an image, best first.
@@ -42,56 +27,6 @@ pub struct Detections {
     /// `[k, 1, h, w]` of f32 in 0..1; one half and more is the instance.
     pub masks: Tensor,
 }
-
-/// A true instance.
-#[derive(Clone, Debug)]
-pub struct Instance {
-    /// x1, y1, x2, y2 in pixels.
-    pub corners: [f32; 4],
-    /// Its class, 1 or more.
-    pub label: usize,
-    /// 1 where it is, for each pixel of the image, row by row.
-    pub mask: Vec<f32>,
-}
-
-/// Which anchors and regions the losses count.
-#[derive(Clone, Copy, Debug)]
-pub enum Sampling<'a> {
-    /// 256 anchors and 512 regions (those proposed and the true boxes) drawn with this seed.
-    Seeded(u64),
-    /// These anchors, by number over all levels, and these regions.
-    Given {
-        /// The anchors.
-        anchors: &'a [usize],
-        /// The regions' corners.
-        regions: &'a [[f32; 4]],
-    },
-}
-
-/// The five losses.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Losses {
-    /// Whether anchors stand for instances.
-    pub objectness: f32,
-    /// How anchors should move.
-    pub anchor_boxes: f32,
-    /// The classes of regions.
-    pub classes: f32,
-    /// How regions should move.
-    pub boxes: f32,
-    /// The masks of regions that stand for instances.
-    pub masks: f32,
-}
-
-impl Losses {
-    /// All five together: what is trained, and attacked.
-    pub fn sum(&self) -> f32 {
-        self.objectness + self.anchor_boxes + self.classes + self.boxes + self.masks
-    }
-}
-
-/// Cotangents by the names of tensors.
-type Cotangents = Vec<(String, Tensor)>;
 
 impl Detector {
     /// The detector of weights in a safetensors file or PyTorch checkpoint.
@@ -109,14 +44,19 @@ impl Detector {
     /// # Errors
     /// If it is not a Mask R-CNN or the weights are not its own.
     pub fn new(architecture: &str, weights: &Weights, limits: Limits) -> Result<Detector> {
-        let found = super::super::find(architecture)?;
-        let variant: &Variant =
-            found.mask_rcnn().ok_or_else(|| Error::Graph(format!("{architecture} is not a Mask R-CNN")))?;
+        variant(architecture)?;
         Ok(Detector {
-            network: found.blueprint(weights)?.network(limits)?,
-            boxes: box_head(weights, variant).network(limits)?,
-            masks: mask_head(weights, variant).network(limits)?,
+            network: find(architecture)?.blueprint(weights)?.network(limits)?,
+            heads: LossHeads::new(architecture, weights, limits)?,
         })
+    }
+
+    /// The same detector in double precision.
+    ///
+    /// # Errors
+    /// If a weight cannot be widened.
+    pub fn widened(&self) -> Result<Detector> {
+        Ok(Detector { network: self.network.widened()?, heads: self.heads.widened()? })
     }
 
     /// The whole graph, for features (`fpn.0` to `fpn.3`, `fpn.pool`) and outputs by name.
@@ -148,246 +88,20 @@ impl Detector {
         truth: &[Instance],
         sampling: Sampling<'_>,
     ) -> Result<(Losses, Tensor)> {
-        check(image, truth, sampling)?;
-        let names = names(matches!(sampling, Sampling::Seeded(_)));
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let trace = self.network.trace(&[(IMAGE, image.clone())], &names)?;
-        let mut losses = Losses::default();
-        let mut cotangents = anchor_losses(&trace, truth, sampling, &mut losses)?;
-        let regions = match sampling {
-            Sampling::Given { regions, .. } => regions.to_vec(),
-            Sampling::Seeded(seed) => {
-                let mut all = corners(&tensor(&trace, "proposals")?);
-                all.extend(truth.iter().map(|instance| instance.corners));
-                let matches = matching::regions(&all, &boxes_of(truth));
-                let seed = seed ^ 0x5851_F42D_4C95_7F2D;
-                matching::sample(&matches, SAMPLED.0, SAMPLED.1, seed).into_iter().map(|i| all[i]).collect()
-            }
+        let &[1, 3, height, width] = image.shape() else {
+            let (expected, got) = ("[1, 3, h, w]".into(), image.describe());
+            return Err(Error::Input { name: IMAGE.into(), expected, got });
         };
-        cotangents.extend(self.region_losses(&trace, truth, &regions, &mut losses)?);
-        cotangents.extend(self.mask_losses(&trace, image, truth, &regions, &mut losses)?);
+        let names = LossHeads::tensors(matches!(sampling, Sampling::Seeded(_)));
+        let asked: Vec<&str> = names.iter().map(String::as_str).collect();
+        let trace = self.network.trace(&[(IMAGE, image.clone())], &asked)?;
+        let seen: Vec<(String, Tensor)> =
+            names.iter().cloned().zip(trace.tensors().iter().cloned()).collect();
+        let (losses, cotangents) = self.heads.evaluate(Seen::new(&seen), (height, width), truth, sampling)?;
         let cotangents: Vec<(&str, Tensor)> =
             cotangents.iter().map(|(name, t)| (&**name, t.clone())).collect();
         let gradient = trace.pullback(&cotangents)?.into_iter().find(|(name, _)| name == IMAGE);
         let zeros = || Tensor::new(image.shape(), vec![0f32; image.len()]);
         Ok((losses, gradient.map_or_else(zeros, |(_, gradient)| gradient)))
     }
-
-    /// Classes and boxes of regions; cotangents on the pyramid.
-    fn region_losses(
-        &self,
-        trace: &Trace,
-        truth: &[Instance],
-        regions: &[Corners],
-        losses: &mut Losses,
-    ) -> Result<Cotangents> {
-        if regions.is_empty() {
-            return Ok(Vec::new());
-        }
-        let head = self.boxes.trace(&given(trace, regions)?, &["class_logits", "box_deltas"])?;
-        let (logits, deltas) = (floats(&head.tensors()[0])?, floats(&head.tensors()[1])?);
-        let (count, classes) = (regions.len(), logits.len() / regions.len());
-        let share = 1.0 / count as f32;
-        let (mut by_logit, mut by_delta) = (vec![0f32; logits.len()], vec![0f32; deltas.len()]);
-        let truth_boxes = boxes_of(truth);
-        for (i, matched) in matching::regions(regions, &truth_boxes).into_iter().enumerate() {
-            let label = match matched {
-                Match::Instance(instance) => truth[instance].label,
-                _ => 0,
-            };
-            if label >= classes {
-                return Err(Error::Graph(format!("class {label} of {classes}")));
-            }
-            let row = i * classes..(i + 1) * classes;
-            losses.classes += share * cross_entropy(&logits[row.clone()], label, share, &mut by_logit[row]);
-            if let Match::Instance(instance) = matched {
-                let goal = matching::encode(&regions[i], &truth_boxes[instance], REGION_WEIGHTS);
-                for (axis, goal) in goal.into_iter().enumerate() {
-                    let at = (i * classes + label) * 4 + axis;
-                    let (value, slope) = smooth(deltas[at] - goal);
-                    losses.boxes += share * value;
-                    by_delta[at] = share * slope;
-                }
-            }
-        }
-        let by_logit = Tensor::new(head.tensors()[0].shape(), by_logit);
-        let by_delta = Tensor::new(head.tensors()[1].shape(), by_delta);
-        on_maps(head.pullback(&[("class_logits", by_logit), ("box_deltas", by_delta)])?)
-    }
-
-    /// Masks of the regions that stand for instances; cotangents on the pyramid.
-    fn mask_losses(
-        &self,
-        trace: &Trace,
-        image: &Tensor,
-        truth: &[Instance],
-        regions: &[Corners],
-        losses: &mut Losses,
-    ) -> Result<Cotangents> {
-        let matches = matching::regions(regions, &boxes_of(truth));
-        let (of_instances, owners): (Vec<Corners>, Vec<usize>) = regions
-            .iter()
-            .zip(matches)
-            .filter_map(|(region, matched)| match matched {
-                Match::Instance(instance) => Some((*region, instance)),
-                _ => None,
-            })
-            .unzip();
-        if of_instances.is_empty() {
-            return Ok(Vec::new());
-        }
-        let &[_, _, height, width] = image.shape() else { return Err(Error::Graph("not an image".into())) };
-        let goal =
-            |(region, &owner): (&Corners, &usize)| goals::at(&truth[owner].mask, (height, width), region);
-        let goals: Vec<f32> = of_instances.iter().zip(&owners).flat_map(goal).collect();
-        let head = self.masks.trace(&given(trace, &of_instances)?, &["mask_logits"])?;
-        let logits = floats(&head.tensors()[0])?;
-        let classes = head.tensors()[0].shape()[1];
-        let pixels = goals.len() / owners.len();
-        let share = 1.0 / goals.len() as f32;
-        let mut by_logit = vec![0f32; logits.len()];
-        for (i, &owner) in owners.iter().enumerate() {
-            for pixel in 0..pixels {
-                let at = (i * classes + truth[owner].label) * pixels + pixel;
-                let (value, slope) = binary(logits[at], goals[i * pixels + pixel]);
-                losses.masks += share * value;
-                by_logit[at] = share * slope;
-            }
-        }
-        let by_logit = Tensor::new(head.tensors()[0].shape(), by_logit);
-        on_maps(head.pullback(&[("mask_logits", by_logit)])?)
-    }
-}
-
-/// Whether corners are in order and in an image of this size, give or take a pixel of rounding.
-fn within(corners: &Corners, (height, width): (usize, usize)) -> bool {
-    let along =
-        |low: f32, high: f32, extent: usize| -1.0 <= low && low <= high && high <= extent as f32 + 1.0;
-    along(corners[0], corners[2], width) && along(corners[1], corners[3], height)
-}
-
-fn check(image: &Tensor, truth: &[Instance], sampling: Sampling<'_>) -> Result<()> {
-    let &[1, 3, height, width] = image.shape() else {
-        let (expected, got) = ("f32 [1, 3, h, w]".into(), image.describe());
-        return Err(Error::Input { name: IMAGE.into(), expected, got });
-    };
-    for (i, Instance { corners, label, mask }) in truth.iter().enumerate() {
-        if *label == 0 || mask.len() != height * width || !within(corners, (height, width)) {
-            return Err(Error::Input {
-                name: format!("instance {i}"),
-                expected: format!("a class above 0, a box and a mask of {height}x{width} pixels"),
-                got: format!("class {label}, {corners:?} and {} pixels", mask.len()),
-            });
-        }
-    }
-    let Sampling::Given { regions, .. } = sampling else { return Ok(()) };
-    match regions.iter().find(|region| !within(region, (height, width))) {
-        None => Ok(()),
-        Some(region) => Err(Error::Input {
-            name: REGIONS.into(),
-            expected: format!("boxes in {height}x{width} pixels"),
-            got: format!("{region:?}"),
-        }),
-    }
-}
-
-/// What the losses need of the whole graph.
-fn names(proposals: bool) -> Vec<String> {
-    let levels =
-        |part: &str, count: usize| (0..count).map(|level| format!("{part}.{level}")).collect::<Vec<_>>();
-    let mut names = levels("fpn", POOLED);
-    for part in ["rpn.objectness", "rpn.deltas", "rpn.anchors"] {
-        names.extend(levels(part, LEVELS));
-    }
-    names.extend(proposals.then(|| "proposals".to_string()));
-    names
-}
-
-/// Objectness and boxes of anchors; cotangents on what the anchors' head says.
-fn anchor_losses(
-    trace: &Trace,
-    truth: &[Instance],
-    sampling: Sampling<'_>,
-    losses: &mut Losses,
-) -> Result<Cotangents> {
-    let mut anchors = Vec::new();
-    let mut level_of = Vec::new();
-    for level in 0..LEVELS {
-        let of_level = corners(&tensor(trace, &format!("rpn.anchors.{level}"))?);
-        level_of.extend((0..of_level.len()).map(|place| (level, place)));
-        anchors.extend(of_level);
-    }
-    let truth_boxes = boxes_of(truth);
-    let matches = matching::anchors(&anchors, &truth_boxes);
-    let chosen = match sampling {
-        Sampling::Given { anchors, .. } => anchors.to_vec(),
-        Sampling::Seeded(seed) => matching::sample(&matches, ANCHORS.0, ANCHORS.1, seed),
-    };
-    if let Some(missing) = chosen.iter().find(|&&anchor| anchor >= anchors.len()) {
-        return Err(Error::Graph(format!("anchor {missing} of {}", anchors.len())));
-    }
-    let share = 1.0 / chosen.len().max(1) as f32;
-    let said = |part: &str| {
-        (0..LEVELS).map(|level| tensor(trace, &format!("rpn.{part}.{level}"))).collect::<Result<Vec<_>>>()
-    };
-    let (objectness, deltas) = (said("objectness")?, said("deltas")?);
-    let zeros = |tensors: &[Tensor]| tensors.iter().map(|t| vec![0f32; t.len()]).collect::<Vec<_>>();
-    let (mut by_objectness, mut by_delta) = (zeros(&objectness), zeros(&deltas));
-    for anchor in chosen {
-        let (level, place) = level_of[anchor];
-        let instance = if let Match::Instance(instance) = matches[anchor] { Some(instance) } else { None };
-        let (value, slope) =
-            binary(floats(&objectness[level])?[place], f32::from(u8::from(instance.is_some())));
-        losses.objectness += share * value;
-        by_objectness[level][place] = share * slope;
-        let Some(instance) = instance else { continue };
-        let goal = matching::encode(&anchors[anchor], &truth_boxes[instance], ANCHOR_WEIGHTS);
-        for (axis, goal) in goal.into_iter().enumerate() {
-            let (value, slope) = smooth(floats(&deltas[level])?[place * 4 + axis] - goal);
-            losses.anchor_boxes += share * value;
-            by_delta[level][place * 4 + axis] = share * slope;
-        }
-    }
-    let named = |part: &str, tensors: &[Tensor], values: Vec<Vec<f32>>| {
-        let pairs = tensors.iter().zip(values).enumerate();
-        pairs
-            .map(|(level, (t, v))| (format!("rpn.{part}.{level}"), Tensor::new(t.shape(), v)))
-            .collect::<Vec<_>>()
-    };
-    let mut cotangents = named("objectness", &objectness, by_objectness);
-    cotangents.extend(named("deltas", &deltas, by_delta));
-    Ok(cotangents)
-}
-
-/// The inputs of a head: the pyramid and the regions.
-fn given(trace: &Trace, regions: &[Corners]) -> Result<Vec<(&'static str, Tensor)>> {
-    const MAPS: [&str; POOLED] = ["fpn.0", "fpn.1", "fpn.2", "fpn.3"];
-    let mut inputs = MAPS.iter().map(|&map| Ok((map, tensor(trace, map)?))).collect::<Result<Vec<_>>>()?;
-    inputs.push((REGIONS, listed(regions)));
-    Ok(inputs)
-}
-
-/// Of a head's gradients, those on the pyramid.
-fn on_maps(gradients: Vec<(String, Tensor)>) -> Result<Cotangents> {
-    Ok(gradients.into_iter().filter(|(name, _)| name.starts_with("fpn.")).collect())
-}
-
-fn tensor(trace: &Trace, name: &str) -> Result<Tensor> {
-    trace.get(name).cloned().ok_or_else(|| Error::NoTensor { name: name.into(), near: Vec::new() })
-}
-
-fn floats(tensor: &Tensor) -> Result<&[f32]> {
-    tensor.values().ok_or_else(|| Error::Graph(format!("floats expected, got {}", tensor.describe())))
-}
-
-fn corners(tensor: &Tensor) -> Vec<Corners> {
-    tensor.values::<f32>().unwrap_or_default().as_chunks().0.to_vec()
-}
-
-fn boxes_of(truth: &[Instance]) -> Vec<Corners> {
-    truth.iter().map(|instance| instance.corners).collect()
-}
-
-fn listed(regions: &[Corners]) -> Tensor {
-    Tensor::new(&[regions.len(), 4], regions.as_flattened().to_vec())
 }

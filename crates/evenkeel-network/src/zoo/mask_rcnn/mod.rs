@@ -18,8 +18,10 @@ mod losses;
 mod matching;
 mod paste;
 mod proposals;
+mod training;
 
-pub use detector::{Detections, Detector, Instance, Losses, Sampling};
+pub use detector::{Detections, Detector};
+pub use training::{Instance, LossHeads, Losses, Sampling, Seen};
 
 use super::IMAGE;
 use super::blueprint::{Blueprint, attributes};

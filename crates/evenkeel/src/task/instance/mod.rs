@@ -6,6 +6,7 @@
 //! than half, confident predictions first.
 
 mod mask;
+mod mask_rcnn;
 mod overlay;
 mod suppress;
 mod yolo;
@@ -15,6 +16,7 @@ mod yolo_loss;
 mod tests;
 
 pub use mask::Mask;
+pub use mask_rcnn::MaskRcnn;
 pub use overlay::overlaid;
 pub use yolo::YoloSeg;
 
@@ -87,10 +89,58 @@ pub trait InstanceHead: std::fmt::Debug + Send + Sync {
 }
 
 /// A head by name.
-type NamedHead = (&'static str, fn() -> Arc<dyn InstanceHead>);
+pub struct NamedHead {
+    /// Its name in contracts.
+    pub name: &'static str,
+    /// The contract's output, where the head leaves no choice.
+    pub output: Option<fn() -> String>,
+    /// The same of the feature maps.
+    pub feature: Option<&'static str>,
+    /// The head of a network, whose file's bytes it may look into.
+    make: fn(&[u8]) -> Result<Arc<dyn InstanceHead>>,
+}
 
 /// Every head. Adding one is a file and a line.
-pub static HEADS: [NamedHead; 1] = [("yolo-seg", || Arc::new(YoloSeg))];
+pub static HEADS: [NamedHead; 2] = [
+    NamedHead { name: "yolo-seg", output: None, feature: None, make: |_| Ok(Arc::new(YoloSeg)) },
+    NamedHead {
+        name: "mask-rcnn",
+        output: Some(mask_rcnn::output),
+        feature: Some(mask_rcnn::FEATURE),
+        make: mask_rcnn::of_file,
+    },
+];
+
+impl NamedHead {
+    /// The head of this name.
+    ///
+    /// # Errors
+    /// Listing the names there are.
+    pub fn find(name: &str) -> Result<&'static NamedHead> {
+        let names = || HEADS.iter().map(|head| head.name).collect::<Vec<_>>().join(", ");
+        HEADS.iter().find(|head| head.name == name).ok_or_else(|| {
+            Error::setting(format!("instance.head {name}"), format!("is not one of {}", names()))
+        })
+    }
+}
+
+impl InstanceRule {
+    /// Refuses what makes no sense by itself.
+    ///
+    /// # Errors
+    /// If there is no such head or a number is out of its range.
+    pub fn check(&self) -> Result<()> {
+        NamedHead::find(&self.head)?;
+        let share = |value: f32| (0.0..=1.0).contains(&value);
+        if !share(self.confidence) || !share(self.overlap) || self.most == 0 {
+            return Err(Error::setting(
+                "instance",
+                "confidence and overlap must be from 0 to 1, and most at least 1",
+            ));
+        }
+        Ok(())
+    }
+}
 
 /// Each object of an image.
 #[derive(Clone, Debug)]
@@ -100,26 +150,13 @@ pub struct Instances {
 }
 
 impl Instances {
-    /// The task under a rule.
+    /// The task under a rule, for the network in these bytes.
     ///
     /// # Errors
-    /// If there is no such head or the rule makes no sense.
-    pub fn new(rule: InstanceRule) -> Result<Self> {
-        let Some((_, head)) = HEADS.iter().find(|(name, _)| *name == rule.head) else {
-            let names: Vec<_> = HEADS.iter().map(|(name, _)| *name).collect();
-            return Err(Error::setting(
-                format!("instance.head {}", rule.head),
-                format!("is not one of {}", names.join(", ")),
-            ));
-        };
-        let share = |value: f32| (0.0..=1.0).contains(&value);
-        if !share(rule.confidence) || !share(rule.overlap) || rule.most == 0 {
-            return Err(Error::setting(
-                "instance",
-                "confidence and overlap must be from 0 to 1, and most at least 1",
-            ));
-        }
-        Ok(Self { head: head(), rule })
+    /// If the rule makes no sense or its head is not the network's.
+    pub fn new(rule: InstanceRule, network: &[u8]) -> Result<Self> {
+        rule.check()?;
+        Ok(Self { head: (NamedHead::find(&rule.head)?.make)(network)?, rule })
     }
 }
 

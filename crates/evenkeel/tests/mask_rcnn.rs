@@ -1,0 +1,107 @@
+//! A Mask R-CNN with made-up weights as a model of the method: it answers, an attack raises its losses, a defence raises the agreement of its pyramid.
+
+#[path = "../../evenkeel-network/tests/zoo/rule.rs"]
+#[allow(dead_code)] // the zoo's own tests use the rest
+mod rule;
+
+use std::path::Path;
+
+use evenkeel::attack::{Attack, AttackSettings, Situation};
+use evenkeel::budget::Budget;
+use evenkeel::defence::{Defence, DefenceSettings};
+use evenkeel::image::Image;
+use evenkeel::model::{Classes, Contract, InputRule, Model, Order, ResizeRule};
+use evenkeel::task::instance::{Instance, InstanceRule, Mask, NamedHead};
+use evenkeel::task::{Prediction, Truth};
+use evenkeel_network::Error;
+use evenkeel_network::zoo::{self, Weights};
+
+const ARCHITECTURE: &str = "maskrcnn_resnet50_fpn";
+const SIZE: (usize, usize) = (64, 96);
+
+fn checkpoint() -> Vec<u8> {
+    let architecture = zoo::find(ARCHITECTURE).unwrap();
+    let Err(Error::Weights(misfit)) = architecture.blueprint(&Weights::default()) else {
+        panic!("no misfit")
+    };
+    let asked = misfit.missing.iter();
+    let weights =
+        Weights::new(asked.map(|(name, shape)| (name.clone(), rule::of_mask_rcnn(name, shape, false))));
+    architecture.blueprint(&weights).unwrap().safetensors(&weights).unwrap()
+}
+
+fn contract() -> Contract {
+    let head = NamedHead::find("mask-rcnn").unwrap();
+    Contract {
+        task: "instance".into(),
+        output: head.output.unwrap()(),
+        feature: head.feature.unwrap().into(),
+        input: InputRule {
+            order: Order::Rgb,
+            scale: 1.0,
+            mean: [0.5; 3],
+            std: [0.5; 3],
+            channels_last: false,
+            size: None,
+            resize: ResizeRule::Refuse,
+            multiple: 1,
+        },
+        classes: Classes::default(),
+        instance: Some(InstanceRule { head: head.name.into(), confidence: 0.05, overlap: 0.5, most: 20 }),
+    }
+}
+
+fn picture() -> Image {
+    let pixels = rule::field("picture", &[3, SIZE.0, SIZE.1]);
+    let pixels = pixels.values::<f32>().unwrap().iter().map(|v| 0.5 + 0.4 * v).collect();
+    Image::new(SIZE.0, SIZE.1, pixels).unwrap()
+}
+
+#[test]
+fn mask_rcnn_is_a_model_like_any_other() {
+    let path = Path::new("made-up.safetensors");
+    let model = Model::from_bytes(&checkpoint(), path, &contract()).unwrap();
+    assert_eq!(model.classes, 91);
+    let image = picture();
+    let Prediction::Instances(found) = model.predict(&image).unwrap() else { panic!("not instances") };
+    assert!(!found.is_empty() && found.len() <= 20);
+    assert!(found.windows(2).all(|pair| pair[0].score >= pair[1].score));
+    assert!(found.iter().all(|i| (1..91).contains(&i.class) && i.mask.size() == SIZE));
+
+    let square = Mask::new(SIZE, (10, 20), (40, 50), vec![true; 2000]).unwrap();
+    let truth = Truth::Instances(vec![Instance::truth(3, square)]);
+    let situation = Situation {
+        model: &model,
+        image: &image,
+        truth: &truth,
+        target: None,
+        defence: None,
+        objective: None,
+    };
+    let settings = AttackSettings { steps: 2, ..AttackSettings::new(Budget::linf(4.0 / 255.0)) };
+    let outcome = Attack::named("pgd").unwrap().run(&situation, &settings).unwrap();
+    let loss = |image: &Image| {
+        let own = model.task.own_loss(&truth).unwrap().unwrap();
+        own.evaluate(&model.scores(image).unwrap()).unwrap().0
+    };
+    let (before, after) = (loss(&image), loss(&outcome.image));
+    assert!(after > 1.01 * before, "{before} {after}");
+
+    let settings = DefenceSettings { steps: 1, ..DefenceSettings::standard(Budget::linf(6.0 / 255.0)) };
+    let defence = Defence::named("equivariance", &model, settings).unwrap();
+    let verdict = defence.apply(&model, &outcome.image, 1).unwrap();
+    assert_ne!(verdict.image, outcome.image);
+}
+
+#[test]
+fn a_network_without_named_weights_is_refused_in_words() {
+    let onnx = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/cli/instances.onnx"));
+    let path = Path::new("instances.onnx");
+    let mut contract = contract();
+    let names =
+        evenkeel_network::Network::from_bytes(onnx.as_ref().unwrap().clone(), Default::default()).unwrap();
+    let output = names.outputs().next().unwrap().to_owned();
+    (contract.output, contract.feature) = (output.clone(), output);
+    let refusal = Model::from_bytes(&onnx.unwrap(), path, &contract).err().unwrap().to_string();
+    assert!(refusal.contains("mask-rcnn") && refusal.contains("model import"), "{refusal}");
+}
