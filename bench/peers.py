@@ -3,7 +3,7 @@
     cargo build --release && python bench/peers.py [--threads 2] [--rounds 9] [NETWORK ...]
 
 needs torch, torchvision, onnx, onnxruntime. Networks: drn_d_22 (340x680), resnet50 (224), mobilenet_v2 (224), deeplabv3_resnet50
-(400), all with seeded random weights. PyTorch runs with frozen parameters, as the better of its default and channels-last with
+(400), mask_rcnn (400, forward only; weights of testdata/zoo, with which it finds a hundred instances), all with seeded random weights. PyTorch runs with frozen parameters, as the better of its default and channels-last with
 batch norm folded into the convolutions. Peers take turns: in each turn one run to wake up and TURN timed ones, as in an attack's
 or a defence's loop; before a turn a short pause, because a peer's idle threads spin for a while and would be measured with the next one.
 The gradient is that of a sum of the outputs' squares with respect to the image. Memory is
@@ -57,9 +57,14 @@ def build(name):
     import torchvision
 
     torch.manual_seed(0)
-    size = {"drn_d_22": (340, 680), "deeplabv3_resnet50": (400, 400)}.get(name, (224, 224))
+    size = {"drn_d_22": (340, 680), "deeplabv3_resnet50": (400, 400), "mask_rcnn": (400, 400)}.get(name, (224, 224))
     if name == "drn_d_22":
         net = drn_d_22()
+    elif name == "mask_rcnn":
+        sys.path.insert(0, str(HERE.parent / "testdata" / "zoo"))
+        import mask_rcnn
+
+        net = mask_rcnn.make("maskrcnn_resnet50_fpn", size, torch.float32)
     elif name == "deeplabv3_resnet50":
         inner = torchvision.models.segmentation.deeplabv3_resnet50(weights=None, weights_backbone=None)
 
@@ -75,6 +80,25 @@ def build(name):
     else:
         net = getattr(torchvision.models, name)(weights=None)
     return net.eval().requires_grad_(False), (1, 3, *size)
+
+
+def folded(net, name):
+    """Batch norms in the convolutions before them."""
+    import torch
+    from torch.fx.experimental.optimization import fuse
+    from torch.nn.utils.fusion import fuse_conv_bn_eval
+
+    if name != "mask_rcnn":
+        return fuse(net)
+    for module in list(net.backbone.modules()):
+        for i in (1, 2, 3):
+            conv, norm = getattr(module, f"conv{i}", None), getattr(module, f"bn{i}", None)
+            if isinstance(norm, torch.nn.BatchNorm2d):
+                setattr(module, f"conv{i}", fuse_conv_bn_eval(conv, norm))
+                setattr(module, f"bn{i}", torch.nn.Identity())
+        if isinstance(getattr(module, "downsample", None), torch.nn.Sequential):
+            module.downsample = fuse_conv_bn_eval(*module.downsample)
+    return net
 
 
 class Peer:
@@ -95,12 +119,11 @@ class Torch(Peer):
         net, shape = build(name)
         self.x = torch.rand(shape, generator=torch.Generator().manual_seed(1))
         if variant == "folded":
-            from torch.fx.experimental.optimization import fuse
-
-            net = fuse(net)
+            net = folded(net, name)
             net = net.to(memory_format=torch.channels_last)
             self.x = self.x.contiguous(memory_format=torch.channels_last)
-        self.net = net
+        # Detectors take a list of images.
+        self.net = (lambda x: net(list(x))) if name == "mask_rcnn" else net
 
     def once(self, mode):
         torch = self.torch
@@ -129,7 +152,7 @@ class OnnxRuntime(Peer):
 
     def once(self, mode):
         start = time.perf_counter()
-        self.session.run(None, {"x": self.x})
+        self.session.run(None, {self.session.get_inputs()[0].name: self.x})
         return (time.perf_counter() - start) * 1e3
 
 
@@ -156,6 +179,10 @@ def export(name, folder):
 
     net, shape = build(name)
     path = folder / f"{name}.onnx"
+    if name == "mask_rcnn":
+        torch.save(net.state_dict(), folder / "mask_rcnn.pth")
+        subprocess.run([BINARY, "model", "import", folder / "mask_rcnn.pth", "--onnx", "-o", path], check=True)
+        return path, shape
     free = {0: "n", 2: "h", 3: "w"}
     torch.onnx.export(net, torch.rand(shape), path, input_names=["x"], output_names=["y"], opset_version=17,
                       dynamic_axes={"x": free}, dynamo=False)  # fmt: skip
@@ -184,7 +211,9 @@ def compare(name, threads, rounds, folder):
     peers["onnxruntime"] = OnnxRuntime(path, shape, threads)
     peers["evenkeel"] = ours
     times = {}
-    for mode in ["forward", "gradient"]:
+    # What an image's gradient of all a detector's answers would be is nothing anybody asks.
+    modes = ["forward"] if name == "mask_rcnn" else ["forward", "gradient"]
+    for mode in modes:
         active = {label: peer for label, peer in peers.items() if mode == "forward" or label != "onnxruntime"}
         for peer in active.values():
             peer.turn(mode)
@@ -194,7 +223,7 @@ def compare(name, threads, rounds, folder):
                 times.setdefault((mode, label), []).extend(peer.turn(mode))
     ours.close()
     print(f"\n{name} at {shape[2]}x{shape[3]}, {threads} threads, medians of {rounds * TURN} (ms)")
-    for mode in ["forward", "gradient"]:
+    for mode in modes:
         medians = {label: statistics.median(values) for (m, label), values in times.items() if m == mode}
         mine = medians.pop("evenkeel")
         best_torch = min(value for label, value in medians.items() if label.startswith("pytorch"))
@@ -203,7 +232,9 @@ def compare(name, threads, rounds, folder):
         line = f"  {title:18} evenkeel {mine:.1f}, {rest}: {best_torch / mine:.2f}x PyTorch"
         if "onnxruntime" in medians:
             line += f", {medians['onnxruntime'] / mine:.2f}x onnxruntime"
-        print(line)
+        print(line, flush=True)
+    if modes == ["forward"]:
+        return
     theirs = json.loads(subprocess.run([sys.executable, __file__, "--torch-memory", name, "--threads", str(threads)],
                                        capture_output=True, text=True, check=True).stdout)  # fmt: skip
     size = f"{shape[2]}x{shape[3]}"
@@ -215,7 +246,7 @@ def compare(name, threads, rounds, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("networks", nargs="*", default=["drn_d_22", "resnet50", "mobilenet_v2", "deeplabv3_resnet50"])
+    parser.add_argument("networks", nargs="*", default=["drn_d_22", "resnet50", "mobilenet_v2", "deeplabv3_resnet50", "mask_rcnn"])
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--torch-memory", metavar="NETWORK", help=argparse.SUPPRESS)

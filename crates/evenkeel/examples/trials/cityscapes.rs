@@ -1,5 +1,6 @@
 //! ESPNet on Cityscapes: clean and attacked mIoU, bare and under each defence. The attack is made on the bare network (transfer).
 
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use evenkeel::attack::{Attack, AttackSettings};
@@ -49,14 +50,6 @@ pub(crate) fn defended(net: &str, trial: &Trial<'_>) {
     let folder = support::data().expect("the shared data folder");
     let model = support::cityscapes_model(&folder, net, feature);
     let images = support::cityscapes(&folder, count);
-    let miou = |shown: &[Image]| {
-        let mut confusion = support::Confusion::default();
-        for (image, (_, truth)) in shown.iter().zip(&images) {
-            let Prediction::Map(map) = model.predict(image).unwrap() else { unreachable!() };
-            confusion.add(&map, truth);
-        }
-        100.0 * confusion.mean_iou()
-    };
     let clean: Vec<Image> = images.iter().map(|(i, _)| i.clone()).collect();
     let truths: Vec<Truth> = images.iter().map(|(_, t)| Truth::Map(t.clone())).collect();
     let given = if what == "clean" { clean } else { attacked(net, &model, &clean, &truths) };
@@ -68,14 +61,39 @@ pub(crate) fn defended(net: &str, trial: &Trial<'_>) {
             DefenceSettings { steps, head, bank, ..DefenceSettings::standard(Budget::linf(6.0 / 255.0)) };
         Defence::named(name, &model, settings).unwrap()
     });
-    let defend = |(i, image): (usize, &Image)| {
-        defences[usize::from(i >= first.len())].apply(&model, image, i as u64).unwrap().image
-    };
-    let shown: Vec<Image> = given.iter().enumerate().map(defend).collect();
+    let mut confusion = support::Confusion::default();
+    for (i, (image, (_, truth))) in given.iter().zip(&images).enumerate() {
+        let defence = &defences[usize::from(i >= first.len())];
+        let file = folder_of(net, trial).join(format!("{i}.png"));
+        confusion.add(&kept(&file, || answer(&model, defence, image, i as u64)), truth);
+    }
     println!(
         "{net}, {count} images, {name} T={}, {what}: {:.2} ({:.0} s)",
         defences[0].steps,
-        miou(&shown),
+        100.0 * confusion.mean_iou(),
         start.elapsed().as_secs_f64()
     );
+}
+
+/// Where the answers of a trial are kept, so that one that is cut off goes on from there.
+fn folder_of(net: &str, trial: &Trial<'_>) -> PathBuf {
+    let feature = trial.feature.unwrap_or("scores").replace('/', "_");
+    let name = format!("{net}-{}-{}-{}-{feature}", trial.defence, trial.steps, trial.given);
+    std::env::temp_dir().join("evenkeel-trials").join(name)
+}
+
+fn answer(model: &Model, defence: &Defence, image: &Image, seed: u64) -> LabelMap {
+    let shown = defence.apply(model, image, seed).unwrap().image;
+    let Prediction::Map(map) = model.predict(&shown).unwrap() else { unreachable!() };
+    map
+}
+
+fn kept(file: &Path, make: impl FnOnce() -> LabelMap) -> LabelMap {
+    if let Ok(map) = LabelMap::load(file) {
+        return map;
+    }
+    let map = make();
+    std::fs::create_dir_all(file.parent().expect("a folder")).expect("a temporary folder");
+    map.save_png(file, None).expect("room for a picture");
+    map
 }
