@@ -1,7 +1,7 @@
-//! Every convolution of three networks, by every algorithm that serves it, in both directions: milliseconds, GFLOP/s, and the
+//! Every convolution of some networks, by every algorithm that serves it, in both directions: milliseconds, GFLOP/s, and the
 //! share of the multiply-add peak measured in the same run. The rule in `conv2d::choose` is read off this table.
 //!
-//!     cargo run --release -p evenkeel-kernels --example conv_layers -- [drn|resnet|mobilenet] [threads] [milliseconds a cell]
+//!     cargo run --release -p evenkeel-kernels --example conv_layers -- [drn|resnet|mobilenet|espnet] [threads] [milliseconds a cell]
 //!
 //! A Winograd algorithm does fewer multiplications than are counted here, so its share may pass 100 %.
 
@@ -115,6 +115,22 @@ fn network(name: &str) -> Vec<Layer> {
             [7, 7, 960, 320, 1, 1, 1, 1, 1],
             [7, 7, 320, 1280, 1, 1, 1, 1, 1],
             [1, 1, 1280, 1000, 1, 1, 1, 1, 1],
+        ]),
+        // Few channels, often not a multiple of a vector's length.
+        "espnet" => layers(&[
+            [512, 1024, 3, 16, 3, 2, 1, 1, 1],
+            [256, 512, 19, 12, 3, 2, 1, 1, 1],
+            [128, 256, 12, 16, 3, 1, 1, 1, 3],
+            [128, 256, 12, 12, 3, 1, 2, 1, 3],
+            [128, 256, 12, 12, 3, 1, 16, 1, 3],
+            [128, 256, 64, 12, 1, 1, 1, 1, 2],
+            [128, 256, 131, 25, 3, 2, 1, 1, 1],
+            [128, 256, 131, 20, 1, 1, 1, 1, 1],
+            [64, 128, 25, 28, 3, 1, 1, 1, 9],
+            [64, 128, 25, 25, 3, 1, 8, 1, 9],
+            [64, 128, 128, 25, 1, 1, 1, 1, 8],
+            [64, 128, 256, 20, 1, 1, 1, 1, 1],
+            [256, 512, 36, 20, 3, 1, 1, 1, 1],
         ]),
         other => panic!("no network is called {other}"),
     }

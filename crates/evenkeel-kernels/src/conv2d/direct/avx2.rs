@@ -23,6 +23,8 @@ const SPAN: usize = 256;
 const CHUNK_BYTES: usize = 192 << 10;
 /// Bytes of a pixel's row up to which a chunk of them may as well stay in the first-level cache.
 const SHORT_ROW: usize = 512;
+/// Bytes of the map read from which on pixels are asked for before they are needed; smaller maps are in a cache already.
+const FAR_BYTES: usize = 4 << 20;
 /// Multiplications below which a second thread costs more than it brings.
 const SMALL: usize = 100_000;
 
@@ -52,6 +54,7 @@ pub(crate) fn run(
             out_stride: layout::stride(out_c),
             finish,
             pixels: g.batch * pass.grid[0] * pass.grid[1],
+            far: size_of_val(from) >= FAR_BYTES,
         };
         job.run();
     }
@@ -103,6 +106,8 @@ struct Job<'a> {
     out_stride: usize,
     finish: Finish,
     pixels: usize,
+    /// Whether the map read is too large for the caches.
+    far: bool,
 }
 
 /// What one thread needs beside the maps: small, and kept between calls.
@@ -226,7 +231,9 @@ impl Job<'_> {
     /// panels; the panels are aligned.
     #[target_feature(enable = "avx2,fma")]
     unsafe fn chunk(&self, panels: std::ops::Range<usize>, scratch: &mut Scratch) {
+        let first = panels.start;
         for panel in panels {
+            let fresh = self.far && panel == first;
             let place = self.place(panel);
             // SAFETY: these channels are the output's.
             let bias = unsafe { self.finish.bias(place.channel, place.lanes) };
@@ -236,6 +243,7 @@ impl Job<'_> {
                     starts: i == 0,
                     ends: i + 1 == self.spans.len(),
                     bias,
+                    fresh,
                     ..place
                 };
                 // SAFETY: promised by the caller.
@@ -256,6 +264,7 @@ impl Job<'_> {
             lanes: PANEL.min(self.panels.lanes - panel * PANEL),
             bias: [0.0; PANEL],
             stage: None,
+            fresh: false,
         }
     }
 
@@ -317,10 +326,27 @@ impl Job<'_> {
                 writes: &scratch.writes[pixel..pixel + rows],
             };
             let sums = &mut scratch.sums[pixel..pixel + rows];
-            // SAFETY: promised by the caller.
-            unsafe { block.dispatch(panel, &self.finish, sums) };
             pixel += rows;
             reads += self.pass.taps.len();
+            if let (true, Some(next)) =
+                (panel.fresh, scratch.reads.get(reads + span.taps.end.wrapping_sub(1)))
+            {
+                expect(next, panel.shift, span.steps);
+            }
+            // SAFETY: promised by the caller.
+            unsafe { block.dispatch(panel, &self.finish, sums) };
+        }
+    }
+}
+
+/// Asks for the pixels that the next block reads for its last tap; those of its other taps were read before. A row of pixels is read a few bytes of each at
+/// a time, which the hardware does not foresee.
+#[inline]
+fn expect(pixels: &[*const f32; ROWS], shift: usize, steps: usize) {
+    for pixel in pixels {
+        for line in (shift..shift + steps).step_by(16) {
+            // SAFETY: a prefetch of any address is harmless.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(pixel.wrapping_add(line).cast()) };
         }
     }
 }
@@ -336,6 +362,8 @@ struct Panel {
     channel: usize,
     lanes: usize,
     bias: [f32; PANEL],
+    /// Whether it is the first to read the chunk's pixels, and these are far away.
+    fresh: bool,
     /// Where results wait for their tail, and elements from one row to the next; none if they get it at once.
     stage: Option<(*mut f32, usize)>,
 }
