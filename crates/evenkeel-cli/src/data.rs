@@ -84,16 +84,7 @@ impl ChoiceArgs {
 }
 
 fn size(text: &str) -> Result<Preparation, String> {
-    if text == "native" {
-        return Ok(Preparation::Native);
-    }
-    let sides = text.split_once('x').and_then(|(w, h)| Some((w.parse().ok()?, h.parse().ok()?)));
-    match sides {
-        Some((width, height)) if (1..=1 << 14).contains(&width) && (1..=1 << 14).contains(&height) => {
-            Ok(Preparation::Resize { height, width })
-        }
-        _ => Err("write it as WIDTHxHEIGHT, 680x340 say, or native".into()),
-    }
+    Preparation::parse(text).map_err(|e| e.to_string())
 }
 
 fn kinds() -> String {

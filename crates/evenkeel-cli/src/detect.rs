@@ -4,10 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use evenkeel::detect::{Calibration, Detector, ErrorEstimate, Looks, Outputs, fit_bias};
-use evenkeel::image::IGNORED;
 use evenkeel::model::Model;
 use evenkeel::random::Random;
-use evenkeel::task::Truth;
 use serde_json::json;
 
 use crate::workbench::{Eyes, fitted, pictures, prediction_json, prediction_words, progress, truth};
@@ -88,32 +86,13 @@ fn calibrate(args: &DetectArgs, model: &Model, folder: &PathBuf) -> Result<Calib
             let truth = truth(model, labels, path, image.size())?;
             let views = detector.views.draw(&Random::new(detector.seed));
             let looks = Looks::at(model, &image, &views, Outputs::Softmax)?;
-            errors.push((looks.cell_variances(), true_error(&looks, &truth)));
+            errors.push((looks.cell_variances(), looks.true_error(&truth)));
         }
         bar.done(path);
     }
     let mut calibration = Calibration::new(model, &detector, &scores, args.false_alarms)?;
     calibration.bias = (!errors.is_empty()).then(|| fit_bias(&errors)).transpose()?;
     Ok(calibration)
-}
-
-/// The mean over labelled cells of one minus the probability of the truth.
-fn true_error(looks: &Looks, truth: &Truth) -> f64 {
-    let (h, w) = looks.extents.size();
-    let labels = match truth {
-        Truth::Class(class) => vec![*class as u16],
-        Truth::Map(map) => map.resized(h, w).labels().to_vec(),
-        Truth::Instances(_) => Vec::new(),
-    };
-    let cells = looks.extents.cells();
-    let counted = labels
-        .iter()
-        .enumerate()
-        .filter(|(_, l)| **l != IGNORED && usize::from(**l) < looks.extents.channels);
-    let (sum, count) = counted
-        .map(|(i, l)| 1.0 - f64::from(looks.base[usize::from(*l) * cells + i]))
-        .fold((0.0, 0usize), |(sum, count), e| (sum + e, count + 1));
-    (sum / count.max(1) as f64).clamp(0.0, 1.0)
 }
 
 fn judge(args: &DetectArgs, model: &Model, calibration: Option<&Calibration>) -> Result<()> {

@@ -12,6 +12,7 @@ mod model;
 mod predict;
 mod score;
 mod shipped;
+mod study;
 mod units;
 mod workbench;
 
@@ -37,6 +38,7 @@ enum Command {
     Model(model::ModelArgs),
     Predict(predict::PredictArgs),
     Score(score::ScoreArgs),
+    Study(study::StudyArgs),
 }
 
 /// A reader who has seen enough (`evenkeel … | head`) ends the program without a word.
@@ -63,6 +65,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(&args),
         Command::Model(args) => model::run(args),
         Command::Score(args) => score::run(args),
+        Command::Study(args) => study::run(args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

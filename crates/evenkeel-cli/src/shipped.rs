@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use evenkeel::model::{Contract, Model};
+use evenkeel_study::run::Embedded;
 use std::path::Path;
 
 /// A network in the binary.
@@ -25,7 +26,15 @@ pub(crate) const CLASSIFIER: Shipped = Shipped {
     contract: include_str!("../../../models/scenes_classifier.evenkeel.toml"),
 };
 
+/// Every network in the binary, by the name that follows `embedded:`.
+pub(crate) const SHELF: [(&str, Shipped); 2] = [("segmenter", SEGMENTER), ("classifier", CLASSIFIER)];
+
 impl Shipped {
+    /// As studies take it.
+    pub(crate) const fn embedded(&self, name: &'static str) -> Embedded {
+        Embedded { name, network: self.network, contract: self.contract }
+    }
+
     /// The network, ready to look.
     pub(crate) fn model(&self) -> Result<Model> {
         let contract = Contract::parse(self.contract, Path::new(self.name))?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use evenkeel::budget::{Budget, Norm, parse_radius};
-use evenkeel::defence::{Defence, DefenceSettings};
+use evenkeel::defence::{Defence, DefenceSettings, Schedule};
 use evenkeel::detect::Heads;
 use evenkeel::image::{Image, LabelMap, Palette};
 use evenkeel::model::Model;
@@ -70,11 +70,14 @@ pub(crate) struct DefenceArgs {
     /// Steps of the defence
     #[arg(long, value_name = "T", default_value_t = 20)]
     pub(crate) defence_steps: usize,
-    /// Size of a step; twice the radius if left out
+    /// Size of a step; the schedule's own if left out
     #[arg(long, value_name = "SIZE")]
     pub(crate) defence_step_size: Option<String>,
-    /// Take steps without noise
-    #[arg(long)]
+    /// How gradients are used: paper, sgd, averaged, corners or early-stop
+    #[arg(long, value_name = "NAME", default_value = Schedule::DEFAULT.name())]
+    pub(crate) schedule: String,
+    /// The schedule sgd: steps without noise
+    #[arg(long, conflicts_with = "schedule")]
     pub(crate) sgd: bool,
     /// Measure the defence's radius in L2
     #[arg(long)]
@@ -128,7 +131,7 @@ impl DefenceArgs {
             budget: Budget { norm, radius: parse_radius(&self.defence_epsilon)? },
             steps: self.defence_steps,
             size: self.defence_step_size.as_deref().map(parse_radius).transpose()?,
-            noise: !self.sgd,
+            schedule: if self.sgd { Schedule::Sgd } else { Schedule::named(&self.schedule)? },
             views: self.eyes.views()?,
             pairing: if self.all_pairs { Pairing::AllPairs } else { Pairing::Anchor },
             cells: self.cells,

@@ -21,6 +21,17 @@ pub enum Error {
     /// Everything that was found wrong with the files of a run, at once.
     #[error("{}", list(.0))]
     Offenders(Vec<Offender>),
+    /// A file that is not what it should be.
+    #[error("{}: {reason}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it, and what to do.
+        reason: String,
+    },
+    /// The method refused or failed.
+    #[error(transparent)]
+    Method(#[from] evenkeel::Error),
     /// A request that cannot be met as it stands.
     #[error("{0}")]
     Request(String),

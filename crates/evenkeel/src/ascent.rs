@@ -72,6 +72,8 @@ pub struct Plan {
     pub keep: Keep,
     /// Stop as soon as the score is at most this.
     pub enough: Option<f64>,
+    /// End a start after so many looks in a row that were no higher than one before.
+    pub patience: Option<usize>,
     /// The seed of everything random.
     pub seed: u64,
 }
@@ -192,7 +194,7 @@ impl Ascent<'_> {
         let plan = self.plan;
         let mut image = self.start(random, step);
         let (mut kept, mut highest) = (image.clone(), image.clone());
-        let (mut mark, mut top) = (Mark::NONE, f64::NEG_INFINITY);
+        let (mut mark, mut top, mut idle) = (Mark::NONE, f64::NEG_INFINITY, 0);
         for number in 0..plan.steps {
             let progress = Progress { step: number, steps: plan.steps };
             let stream = random.fork(1 + number as u64);
@@ -202,11 +204,13 @@ impl Ascent<'_> {
                 mark = seen;
                 kept.clone_from(&image);
             }
+            idle += 1;
             if sight.value > top {
-                top = sight.value;
+                (top, idle) = (sight.value, 0);
                 highest.clone_from(&image);
             }
-            if plan.enough.is_some_and(|enough| sight.score <= enough) {
+            let tired = plan.patience.is_some_and(|patience| idle >= patience);
+            if tired || plan.enough.is_some_and(|enough| sight.score <= enough) {
                 return Ok(Climb { image: kept, value: mark.value, score: mark.score, trace: Vec::new() });
             }
             let (origin, budget) = (self.origin, &plan.budget);

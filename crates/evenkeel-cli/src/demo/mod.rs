@@ -2,9 +2,7 @@
 //!
 //! Render, predict, attack, detect, defend, measure; a table on the terminal and one self-contained page.
 
-mod chart;
 mod page;
-mod picture;
 mod trial;
 
 use anyhow::{Context, Result};

@@ -1,11 +1,9 @@
 //! The page: one file, no script, nothing fetched.
 
-use super::chart;
 use super::trial::{EPSILON_255, Report};
 use anyhow::Result;
 use evenkeel_study::dataset::scenes::{SCENE_CLASSES, SCENE_COLOURS};
-
-const STYLE: &str = include_str!("style.css");
+use evenkeel_study::report::{STYLE, chart};
 
 /// The whole page.
 pub(super) fn page(reports: &[Report], seconds: f64) -> Result<String> {
@@ -42,7 +40,7 @@ fn section(report: &Report) -> Result<String> {
     let values: Vec<f64> = report.trace.iter().map(|record| record.value).collect();
     let mut panels = String::new();
     for panel in &report.panels {
-        let pictures = panel.pictures.iter().map(|p| p.html()).collect::<Result<String>>()?;
+        let pictures = panel.pictures.iter().map(|p| Ok(p.html()?)).collect::<Result<String>>()?;
         panels += &format!("<div class=\"panel {}\">{pictures}</div>", report.figure);
     }
     let legend = if report.figure == "mIoU" { legend() } else { String::new() };
@@ -52,8 +50,8 @@ fn section(report: &Report) -> Result<String> {
          climb</h3>{}</div><div><h3>time a picture</h3><table>{times}</table></div></div>{legend}{panels}</section>",
         report.title,
         report.figure,
-        chart::roc(&report.scores),
-        chart::ascent(&values),
+        chart::roc(&[(String::new(), report.scores.clone())], "attacks found"),
+        chart::ascent(&values, "agreement of views"),
     ))
 }
 

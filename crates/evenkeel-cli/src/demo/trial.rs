@@ -1,6 +1,5 @@
 //! What the demo does: for every picture, predict, attack, score, defend, and tally.
 
-use super::picture::{Panel, Picture};
 use crate::shipped;
 use anyhow::{Context, Result, bail};
 use evenkeel::ascent::Record;
@@ -14,6 +13,7 @@ use evenkeel::view::ViewSet;
 use evenkeel::{Image, LabelMap, Random};
 use evenkeel_study::dataset::scenes::{OBJECT_CLASSES, SCENE_CLASSES, Split, object, render};
 use evenkeel_study::metric::{Bootstrap, IGNORE, Ranking, SegmentationScore};
+use evenkeel_study::report::picture::{Picture, Shown, magnified};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::Instant;
 
@@ -241,7 +241,10 @@ impl<'m> Trial<'m> {
             Picture::labelled("truth", self.picture(&subject.truth)?),
             Picture::labelled("said of the clean image", answer(&none[0])?),
             Picture::new("attacked image", &answers.attacked),
-            Picture::new("perturbation, magnified", &magnified(&subject.image, &answers.attacked)),
+            Picture::new(
+                "perturbation, magnified",
+                &magnified(&subject.image, &answers.attacked, EPSILON_255 / 255.0),
+            ),
             Picture::labelled("said of the attacked image", answer(&none[1])?),
             Picture::new("defended image", &answers.defended),
             Picture::labelled("said after the defence", answer(&last[1])?),
@@ -266,19 +269,9 @@ impl<'m> Trial<'m> {
     }
 }
 
-/// An answer as it is shown.
-pub(super) enum Shown {
-    Image(Image),
-    Word(String),
-}
-
-/// The difference of two images around middle grey, at full swing where it reaches the attack's bound.
-fn magnified(from: &Image, to: &Image) -> Image {
-    let mut out = to.clone();
-    for (o, f) in out.pixels_mut().iter_mut().zip(from.pixels()) {
-        *o = (0.5 + (*o - f) * 255.0 / EPSILON_255 * 0.5).clamp(0.0, 1.0);
-    }
-    out
+/// The pictures of one scene.
+pub(super) struct Panel {
+    pub(super) pictures: Vec<Picture>,
 }
 
 /// Running counts of one figure.

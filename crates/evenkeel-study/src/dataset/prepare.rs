@@ -42,6 +42,26 @@ impl fmt::Display for Preparation {
 }
 
 impl Preparation {
+    /// From `WIDTHxHEIGHT`, or `native`.
+    ///
+    /// # Errors
+    /// If it is neither.
+    pub fn parse(text: &str) -> crate::Result<Self> {
+        if text == "native" {
+            return Ok(Self::Native);
+        }
+        let sides = text.split_once('x').and_then(|(w, h)| Some((w.parse().ok()?, h.parse().ok()?)));
+        match sides {
+            Some((width, height)) if (1..=1 << 14).contains(&width) && (1..=1 << 14).contains(&height) => {
+                Ok(Self::Resize { height, width })
+            }
+            _ => {
+                let words = "write it as WIDTHxHEIGHT, 680x340 say, or native";
+                Err(crate::Error::Request(format!("size {text}: {words}")))
+            }
+        }
+    }
+
     /// The sample at its prepared size.
     pub(crate) fn apply(&self, sample: Sample) -> Result<Sample, Offender> {
         let Some(window) = self.window(sample.image.size()) else {

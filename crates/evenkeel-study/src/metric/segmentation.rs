@@ -20,7 +20,27 @@ pub struct ClassOverlap {
 }
 
 impl ClassOverlap {
-    fn empty(classes: usize) -> Self {
+    /// The tally of one image's counts per class: pixels right, true and predicted.
+    ///
+    /// # Errors
+    /// If the lists differ in length, or more pixels are right than true or predicted.
+    pub fn from_counts(right: Vec<u64>, truth: Vec<u64>, predicted: Vec<u64>) -> Result<Self> {
+        let sound = right.len() == truth.len()
+            && right.len() == predicted.len()
+            && (0..right.len()).all(|c| right[c] <= truth[c].min(predicted[c]));
+        match sound {
+            true => Ok(Self { right, truth, predicted }),
+            false => Err(Error::Request("counts per class that no pair of label maps has".into())),
+        }
+    }
+
+    /// Per class: pixels right, true and predicted.
+    pub fn counts(&self) -> [&[u64]; 3] {
+        [&self.right, &self.truth, &self.predicted]
+    }
+
+    /// No pixels yet.
+    pub fn empty(classes: usize) -> Self {
         Self { right: vec![0; classes], truth: vec![0; classes], predicted: vec![0; classes] }
     }
 

@@ -77,6 +77,7 @@ pub(super) fn fab(situation: &Situation<'_>, settings: &AttackSettings) -> Resul
         restarts: 1,
         keep: Keep::Nearest,
         enough: None,
+        patience: None,
         seed: settings.seed,
     };
     let mut best = ascend(&landscape, situation.image, &plan, &|| Box::new(Boundary))?;

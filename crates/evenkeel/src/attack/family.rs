@@ -19,6 +19,7 @@ pub(super) fn plan(settings: &AttackSettings) -> Plan {
         restarts: settings.restarts,
         keep: Keep::Best,
         enough: settings.stop_when_fooled.then_some(0.0),
+        patience: None,
         seed: settings.seed,
     }
 }

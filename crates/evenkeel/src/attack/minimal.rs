@@ -61,6 +61,7 @@ pub(super) fn cw_l2(situation: &Situation<'_>, settings: &AttackSettings) -> Res
             restarts: 1,
             keep: Keep::Nearest,
             enough: None,
+            patience: None,
             seed: settings.seed,
         };
         let mut outcome: Outcome =

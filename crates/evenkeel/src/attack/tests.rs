@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::ascent::Landscape;
-use crate::defence::DefenceSettings;
+use crate::defence::{DefenceSettings, Schedule};
 use crate::objective::{Equivariance, LossKind, Progress};
 use crate::task::{Classification, Semantic};
 use crate::toy::{Conv, Layer, Linear, picture};
@@ -34,7 +34,8 @@ fn few_views(fixed: bool) -> ViewSet {
 
 fn small_defence(model: &Model, budget: Budget, steps: usize, noise: bool) -> Defence {
     let views = few_views(model.network.fixed_size().is_some());
-    let settings = DefenceSettings { views, steps, noise, ..DefenceSettings::standard(budget) };
+    let schedule = if noise { Schedule::Paper } else { Schedule::Sgd };
+    let settings = DefenceSettings { views, steps, schedule, ..DefenceSettings::standard(budget) };
     Defence::named("equivariance", model, settings).unwrap()
 }
 

@@ -15,11 +15,11 @@ use super::{AttackSettings, Outcome, Situation};
 use crate::ascent::{Landscape, Sight, ascend};
 use crate::budget::{Budget, Norm, length};
 use crate::defence::{Defence, ViewLandscape};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::image::Image;
 use crate::objective::{Loss, LossKind, Progress, Terms};
 use crate::random::Random;
-use crate::step::Plain;
+use crate::step::{Langevin, Plain};
 
 /// The largest change of a value in the difference that stands for the Hessian.
 const PROBE: f32 = 1e-3;
@@ -88,13 +88,18 @@ impl Landscape for UnrolledLandscape<'_> {
 }
 
 impl UnrolledLandscape<'_> {
+    /// The defence's step; without an objective none is ever taken.
+    fn step(&self) -> Langevin {
+        self.defence.langevin().unwrap_or(Langevin { size: self.defence.size, noise: false })
+    }
+
     /// From the gradient at the defended image to the gradient at the attacked one.
     fn back(&self, origin: &Image, watched: &Watched<'_>, at_end: Vec<f32>, end: Image) -> Result<Vec<f32>> {
         let mut to_origin = vec![0.0; at_end.len()];
         let mut ahead = at_end;
         let mut after = end;
         for visit in watched.visits.borrow().iter().rev() {
-            let direction = self.defence.step().direction(&visit.gradient, visit.progress, &visit.random);
+            let direction = self.step().direction(&visit.gradient, visit.progress, &visit.random);
             let proposed = self.proposed(&visit.image, &direction);
             let (to_proposed, to_centre) =
                 pull_project(&self.defence.budget, origin, &proposed, &after, &ahead);
@@ -112,7 +117,7 @@ impl UnrolledLandscape<'_> {
 
     fn proposed(&self, image: &Image, direction: &[f32]) -> Image {
         let mut next = image.clone();
-        let size = self.defence.step().size;
+        let size = self.step().size;
         let scale = match self.defence.budget.norm {
             Norm::Linf => 0.0,
             Norm::L2 => (f64::from(size) / (length(direction) + 1e-10)) as f32,
@@ -125,7 +130,7 @@ impl UnrolledLandscape<'_> {
 
     /// From the proposed image back through s and the normalisation to the objective's gradient.
     fn pull_direction(&self, gradient: &[f32], direction: &[f32], ahead: &[f32]) -> Vec<f32> {
-        let size = self.defence.step().size;
+        let size = self.step().size;
         let count = direction.len() as f64;
         let on_direction: Vec<f32> = match self.defence.budget.norm {
             Norm::Linf => {
@@ -205,9 +210,14 @@ fn hessian_product(landscape: &ViewLandscape<'_>, visit: &Visit, vector: &[f32])
 }
 
 pub(super) fn unrolled(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
+    let defence = defence(situation)?;
+    if defence.objective.is_some() && defence.langevin().is_none() {
+        let reason = format!("differentiates the schedules paper and sgd, not {}", defence.schedule.name());
+        return Err(Error::setting("attack unrolled", reason));
+    }
     let landscape = UnrolledLandscape {
         situation: *situation,
-        defence: defence(situation)?,
+        defence,
         loss: situation.loss(LossKind::CrossEntropy)?,
         sharpness: settings.sharpness,
         known_seed: None,

@@ -4,11 +4,15 @@
 //! views and n_t annealed noise (see [`Langevin`]). The answer is the network's for x + r. `none` and `random` are the same with
 //! no steps. The answer for an image depends on the image and the seed only.
 
+mod schedule;
+
 #[cfg(test)]
 mod tests;
 
+pub use schedule::Schedule;
+
 use crate::ascent::{Keep, Landscape, Plan, Record, Sight, Start, ascend};
-use crate::budget::{Budget, Norm};
+use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::image::Image;
 use crate::model::Model;
@@ -35,8 +39,8 @@ pub struct Defence {
     pub steps: usize,
     /// Size of a step; at least twice the radius makes every value jump to the edge.
     pub size: f32,
-    /// Whether steps are noisy (SGLD) or not (SGD).
-    pub noise: bool,
+    /// How gradients are used.
+    pub schedule: Schedule,
 }
 
 /// How a defence is set up.
@@ -46,10 +50,10 @@ pub struct DefenceSettings {
     pub budget: Budget,
     /// Steps.
     pub steps: usize,
-    /// Size of a step; `None` for twice the radius.
+    /// Size of a step; `None` for the schedule's own.
     pub size: Option<f32>,
-    /// Whether steps are noisy.
-    pub noise: bool,
+    /// How gradients are used.
+    pub schedule: Schedule,
     /// The views to compare.
     pub views: ViewSet,
     /// Which are compared.
@@ -69,7 +73,7 @@ impl DefenceSettings {
             budget,
             steps: 20,
             size: None,
-            noise: true,
+            schedule: Schedule::DEFAULT,
             views: ViewSet::standard(),
             pairing: Pairing::Anchor,
             cells: 1.0,
@@ -92,7 +96,8 @@ impl Defence {
     /// The defence that does nothing.
     pub fn none() -> Self {
         let budget = Budget::linf(0.0);
-        Self { name: "none".into(), objective: None, budget, steps: 0, size: 0.0, noise: false }
+        let schedule = Schedule::DEFAULT;
+        Self { name: "none".into(), objective: None, budget, steps: 0, size: 0.0, schedule }
     }
 
     /// The defence of this name. Views are fitted to what the model accepts.
@@ -132,8 +137,9 @@ impl Defence {
             }
         };
         let steps = if objective.is_some() { settings.steps } else { 0 };
-        let size = settings.size.unwrap_or(2.0 * settings.budget.radius);
-        Ok(Self { name: name.into(), objective, budget: settings.budget, steps, size, noise: settings.noise })
+        let (budget, schedule) = (settings.budget, settings.schedule);
+        let size = settings.size.unwrap_or(schedule.size(budget.radius, steps));
+        Ok(Self { name: name.into(), objective, budget, steps, size, schedule })
     }
 
     /// The image to be shown to the network instead of `image`.
@@ -155,20 +161,18 @@ impl Defence {
             start: Start::Random,
             steps: self.steps,
             restarts: 1,
-            keep: Keep::Last,
+            keep: if self.steps == 0 { Keep::Last } else { self.schedule.keep() },
             enough: None,
+            patience: self.schedule.patience(),
             seed,
         };
-        let climb = ascend(landscape, image, &plan, &|| Box::new(self.step()))?;
+        let climb = ascend(landscape, image, &plan, &|| self.schedule.step(self.size, &self.budget))?;
         Ok(Defended { image: climb.image, trace: climb.trace })
     }
 
-    /// The step it takes.
-    pub(crate) fn step(&self) -> Langevin {
-        // in L2 a step beyond the ball only loses precision
-        let size =
-            if self.budget.norm == Norm::L2 { self.size.min(4.0 * self.budget.radius) } else { self.size };
-        Langevin { size, noise: self.noise }
+    /// The step it takes, if that can be unrolled.
+    pub(crate) fn langevin(&self) -> Option<Langevin> {
+        self.schedule.langevin(self.size, &self.budget)
     }
 }
 

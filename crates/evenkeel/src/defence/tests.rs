@@ -35,8 +35,8 @@ fn every_defence_stays_inside_and_repeats_for_any_thread_count() {
     for model in models() {
         for name in DEFENCES {
             for budget in [Budget::linf(8.0 / 255.0), Budget::l2(0.5)] {
-                for noise in [true, false] {
-                    let settings = DefenceSettings { noise, ..settings(name, budget) };
+                for schedule in Schedule::ALL {
+                    let settings = DefenceSettings { schedule, ..settings(name, budget) };
                     let defence = Defence::named(name, &model, settings).unwrap();
                     let first = one.install(|| defence.apply(&model, &image, 5)).unwrap();
                     let second = three.install(|| defence.apply(&model, &image, 5)).unwrap();
@@ -62,7 +62,7 @@ fn a_defence_raises_its_objective() {
         for name in ["equivariance", "invariance", "rotation", "contrastive"] {
             let settings = DefenceSettings {
                 steps: 8,
-                noise: false,
+                schedule: Schedule::Sgd,
                 size: Some(1.0 / 255.0),
                 ..settings(name, Budget::linf(8.0 / 255.0))
             };

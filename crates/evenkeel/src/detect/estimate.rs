@@ -6,9 +6,10 @@
 
 use super::{Looks, Outputs};
 use crate::error::{Error, Result};
-use crate::image::Image;
+use crate::image::{IGNORED, Image};
 use crate::model::Model;
 use crate::random::Random;
+use crate::task::Truth;
 use crate::view::ViewSet;
 
 /// How wrong an answer probably is.
@@ -47,8 +48,8 @@ impl ErrorEstimate {
     }
 }
 
-/// √(2/π) · mean √(σ² + B²).
-fn expected_error(variances: &[f32], bias: f64) -> f64 {
+/// √(2/π) · mean √(σ² + B²) over the cells' variances σ².
+pub fn expected_error(variances: &[f32], bias: f64) -> f64 {
     let sum: f64 = variances.iter().map(|v| (f64::from(*v) + bias * bias).sqrt()).sum();
     (2.0 / std::f64::consts::PI).sqrt() * sum / variances.len().max(1) as f64
 }
@@ -67,6 +68,25 @@ impl Looks {
             values.iter().map(|v| (v - mean) * (v - mean)).sum::<f32>() / values.len() as f32
         };
         (0..cells).map(variance).collect()
+    }
+
+    /// The mean over labelled cells of one minus the probability of the truth; instances have no cells and no error.
+    pub fn true_error(&self, truth: &Truth) -> f64 {
+        let (h, w) = self.extents.size();
+        let labels = match truth {
+            Truth::Class(class) => vec![*class as u16],
+            Truth::Map(map) => map.resized(h, w).labels().to_vec(),
+            Truth::Instances(_) => Vec::new(),
+        };
+        let cells = self.extents.cells();
+        let counted = labels
+            .iter()
+            .enumerate()
+            .filter(|(_, l)| **l != IGNORED && usize::from(**l) < self.extents.channels);
+        let (sum, count) = counted
+            .map(|(i, l)| 1.0 - f64::from(self.base[usize::from(*l) * cells + i]))
+            .fold((0.0, 0usize), |(sum, count), e| (sum + e, count + 1));
+        (sum / count.max(1) as f64).clamp(0.0, 1.0)
     }
 }
 

@@ -13,7 +13,7 @@ mod instances;
 mod tests;
 
 pub use calibration::{Calibration, threshold_for};
-pub use estimate::{ErrorEstimate, fit_bias};
+pub use estimate::{ErrorEstimate, expected_error, fit_bias};
 pub use instances::instance_variance;
 
 use rayon::prelude::*;

@@ -3,11 +3,13 @@
 mod adam;
 mod adaptive;
 mod boundary;
+mod gathered;
 mod square;
 
 pub use adam::AdamTanh;
 pub use adaptive::Adaptive;
 pub use boundary::Boundary;
+pub use gathered::{Averaged, Corners};
 pub use square::Square;
 
 use crate::ascent::At;

@@ -1,50 +1,70 @@
-//! Pictures of the page: PNG in the page itself, so that it is one file.
+//! Pictures of a page: PNG in the page itself, so that it is one file.
 
-use super::trial::Shown;
-use anyhow::Result;
 use evenkeel::Image;
 
-/// A picture or a word with its caption.
-pub(super) struct Picture {
-    pub(super) caption: String,
-    pub(super) shown: Shown,
+use super::chart::escaped;
+use crate::Result;
+
+/// An answer or an image, as it is shown.
+pub enum Shown {
+    /// A picture.
+    Image(Image),
+    /// A word.
+    Word(String),
 }
 
-/// The pictures of one scene.
-pub(super) struct Panel {
-    pub(super) pictures: Vec<Picture>,
+/// A picture or a word with its caption.
+pub struct Picture {
+    /// The caption.
+    pub caption: String,
+    /// What is shown.
+    pub shown: Shown,
 }
 
 impl Picture {
-    pub(super) fn new(caption: &str, image: &Image) -> Self {
+    /// A picture.
+    pub fn new(caption: &str, image: &Image) -> Self {
         Self::labelled(caption, Shown::Image(image.clone()))
     }
 
-    pub(super) fn labelled(caption: &str, shown: Shown) -> Self {
+    /// A picture or a word.
+    pub fn labelled(caption: &str, shown: Shown) -> Self {
         Self { caption: caption.into(), shown }
     }
 
     /// The picture as HTML.
-    pub(super) fn html(&self) -> Result<String> {
+    ///
+    /// # Errors
+    /// If it cannot be encoded.
+    pub fn html(&self) -> Result<String> {
+        let caption = escaped(&self.caption);
         let body = match &self.shown {
             Shown::Image(image) => {
                 let (height, width) = image.size();
                 let data = base64(&image.encode_png()?);
-                let caption = &self.caption;
                 format!(
                     "<img src=\"data:image/png;base64,{data}\" width=\"{width}\" height=\"{height}\" alt=\"{caption}\">"
                 )
             }
-            Shown::Word(word) => format!("<div class=\"word\">{word}</div>"),
+            Shown::Word(word) => format!("<div class=\"word\">{}</div>", escaped(word)),
         };
-        Ok(format!("<figure>{body}<figcaption>{}</figcaption></figure>", self.caption))
+        Ok(format!("<figure>{body}<figcaption>{caption}</figcaption></figure>"))
     }
+}
+
+/// The difference of two images around middle grey, at full swing where it reaches the bound.
+pub fn magnified(from: &Image, to: &Image, bound: f32) -> Image {
+    let mut out = to.clone();
+    for (o, f) in out.pixels_mut().iter_mut().zip(from.pixels()) {
+        *o = (0.5 + (*o - f) / bound.max(1e-6) * 0.5).clamp(0.0, 1.0);
+    }
+    out
 }
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// Bytes in base 64, padded.
-pub(super) fn base64(bytes: &[u8]) -> String {
+fn base64(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for group in bytes.chunks(3) {
         let byte = |k: usize| u32::from(group.get(k).copied().unwrap_or(0));

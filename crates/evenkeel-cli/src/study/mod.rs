@@ -1,0 +1,86 @@
+//! `evenkeel study`: experiments from a TOML file, run so that nothing is lost, and reported.
+
+mod merge;
+mod new;
+mod plan;
+mod progress;
+mod report;
+mod run;
+mod status;
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use clap::{Args, Subcommand};
+use evenkeel_study::experiment::{Design, Experiment};
+use evenkeel_study::run::Embedded;
+use evenkeel_study::store::read_design;
+
+use crate::shipped::SHELF;
+
+/// Run experiments, resumably, and report them
+#[derive(Debug, Args)]
+pub(crate) struct StudyArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    New(new::NewArgs),
+    Plan(plan::PlanArgs),
+    Merge(merge::MergeArgs),
+    Report(report::ReportArgs),
+    Run(run::RunArgs),
+    Status(status::StatusArgs),
+}
+
+/// An experiment file, and how much of it
+#[derive(Debug, Args)]
+struct Subject {
+    /// The experiment, a TOML file
+    experiment: PathBuf,
+    /// At most this many images of every subject
+    #[arg(long, value_name = "COUNT")]
+    limit: Option<usize>,
+    /// A rehearsal: the same cells for the first draw, with two steps or so
+    #[arg(long)]
+    quick: bool,
+}
+
+impl Subject {
+    fn load(&self) -> Result<Experiment> {
+        let mut experiment = Experiment::load(&self.experiment)?;
+        experiment.limit = [self.limit, experiment.limit].into_iter().flatten().min();
+        experiment.check()?;
+        if self.quick {
+            experiment = experiment.quick();
+            experiment.name += "-quick";
+        }
+        Ok(experiment)
+    }
+}
+
+/// The networks in the binary.
+fn shelf() -> Vec<Embedded> {
+    SHELF.iter().map(|(name, shipped)| shipped.embedded(name)).collect()
+}
+
+/// The design of a folder that a study was run into.
+fn design_in(folder: &std::path::Path) -> Result<Design> {
+    match read_design(folder)? {
+        Some(design) => Ok(design),
+        None => bail!("{}: no study was run into this folder", folder.display()),
+    }
+}
+
+pub(crate) fn run(args: StudyArgs) -> Result<()> {
+    match args.what {
+        What::New(args) => new::run(&args),
+        What::Plan(args) => plan::run(&args),
+        What::Merge(args) => merge::run(&args),
+        What::Report(args) => report::run(&args),
+        What::Run(args) => run::run(&args),
+        What::Status(args) => status::run(&args),
+    }
+}

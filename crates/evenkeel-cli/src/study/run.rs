@@ -1,0 +1,120 @@
+//! `evenkeel study run`: does what is missing, and writes the tables when nothing is.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Result, bail};
+use evenkeel_study::experiment::Design;
+use evenkeel_study::record::{ENDING, rows};
+use evenkeel_study::run::{Effort, Outcome, Study, Subject as Loaded};
+use evenkeel_study::store::{Shard, Store, read_design};
+
+use super::progress::Progress;
+use super::{Subject, shelf};
+
+/// Run what is missing of an experiment
+#[derive(Debug, clap::Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    subject: Subject,
+    /// Where results go; NAME.study if left out
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Images at a time; as many as the machine has processors if left out
+    #[arg(long, value_name = "COUNT")]
+    threads: Option<usize>,
+    /// Only this part of the images, 3/16 say
+    #[arg(long, value_name = "NUMBER/COUNT", default_value = "1/1")]
+    shard: String,
+    /// Keep attacked and defended images as PNG files
+    #[arg(long)]
+    save_images: bool,
+}
+
+/// Raised by Ctrl-C: what is in flight is finished.
+static STOP: AtomicBool = AtomicBool::new(false);
+
+fn listen() {
+    let heard = ctrlc::set_handler(|| {
+        if STOP.swap(true, Ordering::SeqCst) {
+            std::process::exit(130);
+        }
+        eprintln!("\nstopping: results in flight are finished first; once more stops at once");
+    });
+    if heard.is_err() {
+        eprintln!("Ctrl-C cannot be heard here; it stops at once, and loses only what is in flight");
+    }
+}
+
+pub(crate) fn run(args: &RunArgs) -> Result<()> {
+    let shard = Shard::parse(&args.shard)?;
+    let experiment = args.subject.load()?;
+    let folder = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.study", experiment.name)));
+    // before the networks are read, so that a folder that cannot be used is told at once
+    let store = Store::open(&folder, shard)?;
+    store.mended().iter().for_each(|words| eprintln!("{words}"));
+    let study = Study::load(experiment, &shelf())?;
+    study.design.left_out.iter().for_each(|words| eprintln!("left out: {words}"));
+    tell_of_change(&folder, &study.design, store.len())?;
+    let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into));
+    let progress = Progress::new(&study.design, &study.counts(shard), threads);
+    listen();
+    let effort = Effort { threads, shard, save_images: args.save_images, stop: &STOP };
+    let ran = study.run(store, &effort, &progress);
+    progress.finish();
+    let (store, outcome) = ran?;
+    conclude(&study, &store, outcome, &folder)
+}
+
+/// Says if networks are not those that results here were made with.
+fn tell_of_change(folder: &Path, design: &Design, results: usize) -> Result<()> {
+    let Some(before) = read_design(folder)? else { return Ok(()) };
+    if before.revision != design.revision {
+        eprintln!(
+            "this version computes otherwise than the one that ran here before: all of it is run again"
+        );
+    }
+    for card in &design.subjects {
+        let other = before.subjects.iter().find(|c| c.rule.name == card.rule.name);
+        if other.is_some_and(|o| o.model != card.model) {
+            eprintln!(
+                "{} is not the network that results of {} in {} were made with: they are kept ({results} in all), and what depends on it \
+                 is run again",
+                card.rule.model,
+                card.rule.name,
+                folder.display()
+            );
+        }
+    }
+    Ok(())
+}
+
+fn conclude(study: &Study, store: &Store, outcome: Outcome, folder: &Path) -> Result<()> {
+    for card in &study.design.subjects {
+        if Loaded::fingerprint(&card.rule, &shelf()).ok() != Some(card.model) {
+            eprintln!(
+                "{} was changed while this ran; the results belong to the file as it was, and the next run starts anew with the new one",
+                card.rule.model
+            );
+        }
+    }
+    let dir = folder.display();
+    println!("{} results made, {} were there", outcome.made, outcome.kept);
+    if outcome.stopped {
+        bail!(
+            "stopped before the end; everything made so far is in {dir}, and the same command goes on from there"
+        );
+    }
+    let missing = rows::missing(&study.design, store);
+    if !missing.is_empty() {
+        println!(
+            "this shard is done; {} images still lack results (evenkeel study status {dir} shows which)",
+            missing.len()
+        );
+        return Ok(());
+    }
+    let count = rows::export(&study.design, store, folder)?;
+    println!("complete: {count} rows in {}", folder.join(format!("records.{ENDING}")).display());
+    println!("report:   evenkeel study report {dir}");
+    Ok(())
+}

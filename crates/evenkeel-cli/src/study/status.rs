@@ -1,0 +1,58 @@
+//! `evenkeel study status`: how far each cell is.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use evenkeel_study::record::rows;
+use evenkeel_study::store::Store;
+use serde_json::json;
+
+use super::design_in;
+
+/// Show how far each cell of a study is
+#[derive(Debug, clap::Args)]
+pub(crate) struct StatusArgs {
+    /// The folder it was run into
+    folder: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &StatusArgs) -> Result<()> {
+    let design = design_in(&args.folder)?;
+    let store = Store::read(&args.folder)?;
+    let mut cells = Vec::new();
+    let (mut have, mut want) = (0, 0);
+    for cell in &design.cells {
+        let (there, total) = rows::progress(&design, &store, cell);
+        have += there;
+        want += total;
+        let (card, column, row) = (&design.subjects[cell.subject], design.column(cell), design.row(cell));
+        cells.push(json!({
+            "subject": card.rule.name, "attack": column.label, "defence": row.label, "draw": cell.draw,
+            "images": there, "of": total,
+        }));
+        if !args.json {
+            let mark = if there == total { "done" } else { "" };
+            println!(
+                "{:<16} {:<24} {:<28} {:>3} {there:>6}/{total:<6} {mark}",
+                card.rule.name, column.label, row.label, cell.draw
+            );
+        }
+    }
+    let missing = rows::missing(&design, &store);
+    if args.json {
+        println!(
+            "{}",
+            json!({ "cells": cells, "complete": missing.is_empty(), "images_lacking": missing.len() })
+        );
+    } else {
+        println!(
+            "{have}/{want} images of {} cells; {} images lack results",
+            design.cells.len(),
+            missing.len()
+        );
+    }
+    Ok(())
+}

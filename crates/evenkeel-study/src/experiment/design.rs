@@ -1,0 +1,254 @@
+//! The design: an experiment joined with what its subjects turned out to be, as cells with keys.
+//!
+//! A [`Work`] is one way of changing an image (clean, corrupted, attacked) with everything that then looks at it: defences, detectors. Its
+//! image is made once. An attack that looks through a defence is a work of its own for each defence. A [`Cell`] is a place in a table and
+//! points at a work and an answer; two columns whose settings come to the same point at the same work.
+//! Invariant: a key is a hash of code version, network, settings and seed, and of nothing that a result does not depend on.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::spec::{self, Needs};
+use super::{Column, DefenceSpec, DetectorSpec, Experiment, SubjectRule, Threat};
+use crate::store::Key;
+use crate::{Error, Result};
+
+/// Changes when the same settings may give other results than before.
+pub const REVISION: &str = concat!(env!("CARGO_PKG_VERSION"), "/1");
+
+/// What is known of a subject once it is loaded.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SubjectCard {
+    /// As the experiment names it.
+    pub rule: SubjectRule,
+    /// A fingerprint of network and contract.
+    pub model: Key,
+    /// Fingerprints of heads, by defence.
+    pub heads: BTreeMap<String, Key>,
+    /// `classification` or `semantic`.
+    pub task: String,
+    /// Names of the classes, if known.
+    pub class_names: Vec<String>,
+    /// How many classes there are.
+    pub classes: usize,
+    /// The radius that attacks have unless they say otherwise.
+    pub epsilon_255: f64,
+    /// The names of the images, in order.
+    pub images: Vec<String>,
+    /// What is done to images.
+    pub columns: Vec<Column>,
+    /// What is done against that.
+    pub rows: Vec<DefenceSpec>,
+    /// What is measured.
+    pub detectors: Vec<DetectorSpec>,
+}
+
+/// An image changed in one way, and all who look at it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Work {
+    /// The subject.
+    pub subject: usize,
+    /// The key.
+    pub key: Key,
+    /// The column that asked for it first.
+    pub column: usize,
+    /// The row that the attack looks through, or whose objective it keeps high.
+    pub lens: Option<usize>,
+    /// The draw.
+    pub draw: u64,
+    /// Defences that meet it.
+    pub answers: Vec<Answer>,
+    /// Detectors that look at it: key and place.
+    pub detections: Vec<(Key, usize)>,
+}
+
+/// A defence on the image of a work.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// The key.
+    pub key: Key,
+    /// The row.
+    pub row: usize,
+    /// The draw.
+    pub draw: u64,
+}
+
+/// A place in a table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// The subject.
+    pub subject: usize,
+    /// The column.
+    pub column: usize,
+    /// The row.
+    pub row: usize,
+    /// The draw.
+    pub draw: u64,
+    /// The work whose image is met.
+    pub work: usize,
+    /// The answer; `None` is the bare network's.
+    pub answer: Option<usize>,
+}
+
+/// What is to be done, and where each result stands.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Design {
+    /// What was asked.
+    pub experiment: Experiment,
+    /// The code it is for.
+    pub revision: String,
+    /// The subjects.
+    pub subjects: Vec<SubjectCard>,
+    /// The works, of the first subject first.
+    pub works: Vec<Work>,
+    /// The cells, in the tables' order.
+    pub cells: Vec<Cell>,
+    /// What was asked and cannot be done, in words.
+    pub left_out: Vec<String>,
+}
+
+impl Design {
+    /// The design of an experiment on loaded subjects.
+    ///
+    /// # Errors
+    /// If a file of views cannot be read.
+    pub fn new(experiment: Experiment, mut subjects: Vec<SubjectCard>) -> Result<Self> {
+        let mut left_out = Vec::new();
+        for card in &mut subjects {
+            card.columns = spec::columns(&experiment, &card.rule)?;
+            card.detectors = spec::detectors(&experiment)?;
+            card.rows = spec::defences(&experiment, &card.rule)?;
+            let has = |kind: &str, card: &SubjectCard| {
+                !matches!(kind, "rotation" | "contrastive") || card.heads.contains_key(kind)
+            };
+            let lack = |label: &str, card: &SubjectCard| {
+                format!("{label} on {}: the subject names no head for it", card.rule.name)
+            };
+            left_out.extend(card.rows.iter().filter(|r| !has(&r.kind, card)).map(|r| lack(&r.label, card)));
+            left_out
+                .extend(card.detectors.iter().filter(|d| !has(&d.kind, card)).map(|d| lack(&d.label, card)));
+            let heads = card.heads.clone();
+            let kept = |kind: &str| !matches!(kind, "rotation" | "contrastive") || heads.contains_key(kind);
+            card.rows.retain(|r| kept(&r.kind));
+            card.detectors.retain(|d| kept(&d.kind));
+        }
+        let mut design = Self {
+            experiment,
+            revision: REVISION.into(),
+            subjects,
+            works: Vec::new(),
+            cells: Vec::new(),
+            left_out,
+        };
+        for subject in 0..design.subjects.len() {
+            design.lay_out(subject)?;
+        }
+        Ok(design)
+    }
+
+    fn lay_out(&mut self, subject: usize) -> Result<()> {
+        let card = self.subjects[subject].clone();
+        let draws = self.experiment.seeds.clone();
+        for (column, of) in card.columns.iter().enumerate() {
+            for row in 0..card.rows.len() {
+                if of.rows.as_ref().is_some_and(|rows| !rows.contains(&card.rows[row].label)) {
+                    continue;
+                }
+                for &draw in &draws {
+                    let work = self.work(subject, &card, column, row, draw)?;
+                    let answer = match card.rows[row].kind.as_str() {
+                        "none" => None,
+                        _ => Some(self.answer(&card, work, row, draw)?),
+                    };
+                    self.cells.push(Cell { subject, column, row, draw, work, answer });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The place of the work for a cell, made if it is not there.
+    fn work(
+        &mut self,
+        subject: usize,
+        card: &SubjectCard,
+        column: usize,
+        row: usize,
+        draw: u64,
+    ) -> Result<usize> {
+        let defence = &card.rows[row];
+        let root = (REVISION, &card.model, self.experiment.seed);
+        let (key, lens) = match &card.columns[column].threat {
+            Threat::Clean => (Key::of(&("clean", root))?, None),
+            threat @ Threat::Corruption { .. } => (Key::of(&("corruption", root, threat))?, None),
+            Threat::Attack(spec) => {
+                let bare = defence.kind == "none";
+                let own = spec.canonical(bare);
+                let (lens, glass) = match spec.needs() {
+                    Needs::Defence if !bare => (Some(row), self.glass(card, defence.canonical()?, row)),
+                    Needs::Objective => (Some(row), self.glass(card, defence.objective()?, row)),
+                    _ => (None, serde_json::Value::Null),
+                };
+                (Key::of(&("attack", root, own, glass, draw))?, lens)
+            }
+        };
+        if let Some(place) = self.works.iter().position(|w| w.key == key && w.subject == subject) {
+            return Ok(place);
+        }
+        let mut detections = Vec::new();
+        for (place, detector) in card.detectors.iter().enumerate() {
+            let head = card.heads.get(&detector.kind);
+            let views = super::view_set(&detector.views)?;
+            detections.push((Key::of(&("detector", &key, &detector.kind, views, head))?, place));
+        }
+        self.works.push(Work { subject, key, column, lens, draw, answers: Vec::new(), detections });
+        Ok(self.works.len() - 1)
+    }
+
+    /// What an attacker sees of a defence, with the head it uses.
+    fn glass(&self, card: &SubjectCard, seen: serde_json::Value, row: usize) -> serde_json::Value {
+        serde_json::json!([seen, card.heads.get(&card.rows[row].kind)])
+    }
+
+    fn answer(&mut self, card: &SubjectCard, work: usize, row: usize, draw: u64) -> Result<usize> {
+        let defence = &card.rows[row];
+        let head = card.heads.get(&defence.kind);
+        let measured = self.experiment.objective;
+        let work = &mut self.works[work];
+        let key = Key::of(&("defence", &work.key, defence.canonical()?, head, draw, measured))?;
+        if let Some(place) = work.answers.iter().position(|a| a.key == key) {
+            return Ok(place);
+        }
+        work.answers.push(Answer { key, row, draw });
+        Ok(work.answers.len() - 1)
+    }
+
+    /// The column of a cell.
+    pub fn column(&self, cell: &Cell) -> &Column {
+        &self.subjects[cell.subject].columns[cell.column]
+    }
+
+    /// The row of a cell.
+    pub fn row(&self, cell: &Cell) -> &DefenceSpec {
+        &self.subjects[cell.subject].rows[cell.row]
+    }
+
+    /// Every key that a complete study has for each image of a subject.
+    pub fn keys(&self, subject: usize) -> Vec<Key> {
+        let of = |w: &Work| {
+            let answers = w.answers.iter().map(|a| a.key);
+            let detections = w.detections.iter().map(|d| d.0);
+            std::iter::once(w.key).chain(answers).chain(detections).collect::<Vec<_>>()
+        };
+        self.works.iter().filter(|w| w.subject == subject).flat_map(of).collect()
+    }
+
+    /// The design as a file.
+    ///
+    /// # Errors
+    /// If a value has no form in JSON.
+    pub fn to_json(&self) -> Result<String> {
+        serde_json::to_string(self).map_err(|e| Error::Request(e.to_string()))
+    }
+}

@@ -1,0 +1,128 @@
+//! What an experiment file may say, and how it comes apart into cells.
+
+use super::*;
+use crate::store::Key;
+use std::collections::BTreeMap;
+
+const SMALL: &str = r#"
+name = "small"
+seeds = [0, 1]
+[[subject]]
+name = "crops"
+model = "embedded:classifier"
+data = "scenes-objects"
+path = "4@32x32"
+[[attack]]
+kind = "pgd"
+[[attack]]
+kind = "transfer"
+[[attack]]
+kind = "bpda"
+[[attack]]
+kind = "adaptive"
+weight = [1, 1000]
+[[corruption]]
+kind = ["fog", "snow"]
+severity = [1, 5]
+[[defence]]
+kind = "random"
+[[defence]]
+kind = "equivariance"
+steps = [1, 5]
+[[detector]]
+kind = "variance"
+"#;
+
+fn parse(text: &str) -> Result<Experiment> {
+    Experiment::parse(text, Path::new("my.toml"))
+}
+
+fn design(text: &str) -> Design {
+    let experiment = parse(text).unwrap();
+    let card = SubjectCard {
+        rule: experiment.subjects[0].clone(),
+        model: Key::of(&"model").unwrap(),
+        heads: BTreeMap::new(),
+        task: "classification".into(),
+        class_names: Vec::new(),
+        classes: 10,
+        epsilon_255: 4.0,
+        images: vec!["a".into(), "b".into()],
+        columns: Vec::new(),
+        rows: Vec::new(),
+        detectors: Vec::new(),
+    };
+    Design::new(experiment, vec![card]).unwrap()
+}
+
+#[test]
+fn lists_come_apart_and_equal_settings_share_an_image() {
+    let design = design(SMALL);
+    let card = &design.subjects[0];
+    let labels: Vec<_> = card.columns.iter().map(|c| c.label.as_str()).collect();
+    assert_eq!(
+        labels,
+        [
+            "clean",
+            "pgd",
+            "transfer",
+            "bpda",
+            "adaptive λ=1",
+            "adaptive λ=1000",
+            "fog 1",
+            "fog 5",
+            "snow 1",
+            "snow 5"
+        ]
+    );
+    let rows: Vec<_> = card.rows.iter().map(|r| r.label.as_str()).collect();
+    assert_eq!(rows, ["none", "random", "equivariance T=1", "equivariance T=5"]);
+    let work = |column: &str, row: &str| {
+        let cell = design
+            .cells
+            .iter()
+            .find(|c| design.column(c).label == column && design.row(c).label == row && c.draw == 0);
+        cell.unwrap().work
+    };
+    assert_eq!(work("pgd", "none"), work("transfer", "equivariance T=5"), "made on the bare network");
+    assert_eq!(work("pgd", "none"), work("bpda", "none"), "through nothing");
+    assert_ne!(work("bpda", "equivariance T=1"), work("bpda", "equivariance T=5"));
+    assert_eq!(work("adaptive λ=1", "equivariance T=1"), work("adaptive λ=1", "equivariance T=5"));
+    assert_ne!(work("adaptive λ=1", "none"), work("adaptive λ=1000", "none"));
+    let corrupted = design.cells.iter().filter(|c| design.column(c).label == "fog 1").count();
+    assert_eq!(corrupted, 2, "the bare network only, once a draw");
+    assert_eq!(work("clean", "none"), work("clean", "random"));
+}
+
+#[test]
+fn a_change_changes_only_the_keys_it_touches() {
+    let (before, after) = (design(SMALL), design(&SMALL.replace("steps = [1, 5]", "steps = [1, 6]")));
+    let keys = |d: &Design| d.keys(0).into_iter().collect::<std::collections::BTreeSet<_>>();
+    let (before, after) = (keys(&before), keys(&after));
+    assert!(before.intersection(&after).count() > before.len() / 2);
+    assert!(before != after);
+    let renamed = design(&SMALL.replace("name = \"small\"", "name = \"other\""));
+    assert_eq!(keys(&renamed), before, "a name decides nothing");
+    let other = design(&SMALL.replace("name = \"small\"", "name = \"small\"\nseed = 9"));
+    assert_eq!(keys(&other).intersection(&before).count(), 0);
+}
+
+#[test]
+fn refusals_name_the_file_and_the_key() {
+    let said = |text: &str| parse(text).unwrap_err().to_string();
+    let unknown = said(&SMALL.replace("kind = \"pgd\"", "kind = \"pgd\"\nstep = 3"));
+    assert!(unknown.starts_with("my.toml: ") && unknown.contains("step"), "{unknown}");
+    assert!(said(&SMALL.replace("\"pgd\"", "\"pgdd\"")).contains("pgdd"));
+    assert!(said(&SMALL.replace("\"fog\"", "\"smog\"")).contains("smog"));
+    assert!(said(&SMALL.replace("[1, 5]\n[[defence]]", "[0]\n[[defence]]")).contains("severity 0"));
+    assert!(said(&SMALL.replace("\"variance\"", "\"nose\"")).contains("nose"));
+    assert!(said(&format!("{SMALL}[[attack]]\nkind = \"pgd\"")).contains("two attacks or corruptions"));
+    assert!(
+        said(&format!("{SMALL}[[attack]]\nname = \"x\"\nkind = \"pgd\"\ndefences = [\"y\"]")).contains("`y`")
+    );
+    let wild =
+        said(&SMALL.replace("kind = \"random\"", "kind = \"equivariance\"\nname = \"e\"\nschedule = \"s\""));
+    assert!(wild.contains("schedule s"), "{wild}");
+    let back = parse(&parse(SMALL).unwrap().to_toml().unwrap()).unwrap();
+    assert_eq!(back, parse(SMALL).unwrap(), "what is written can be read");
+}

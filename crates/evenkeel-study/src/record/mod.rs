@@ -1,0 +1,180 @@
+//! Records: what one image came to under one key, as the store keeps it and as tables show it.
+//!
+//! An [`Entry`] is one result in a log: a line of JSON, and behind it the attacked picture if there is one. [`rows`] joins entries into the
+//! rows of `records.parquet`, in an order that depends on the design only. Clocks stand apart: everything else is the same bytes in
+//! every run.
+
+mod frame;
+pub mod rows;
+
+pub use frame::{Cells, ENDING, Frame, FrameWriter, Value};
+
+use serde::{Deserialize, Serialize};
+
+use crate::store::Key;
+use crate::{Error, Result};
+
+/// One result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// What was done.
+    pub key: Key,
+    /// The image's name.
+    pub id: String,
+    /// A hash of the image's pixels and truth.
+    pub image: Key,
+    /// What came out.
+    pub body: Body,
+    /// Passes through the network.
+    pub passes: Passes,
+    /// What it took on the clock.
+    pub clock: Clock,
+}
+
+/// What came out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Body {
+    /// An image as it is shown to everybody: clean, corrupted or attacked; with the bare network's answer.
+    Shown(Shown),
+    /// A defended answer.
+    Answered(Answered),
+    /// A detector's score.
+    Detected(Detected),
+}
+
+/// The image of a work and what the bare network says of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Shown {
+    /// The bare answer.
+    pub answer: Judged,
+    /// Largest change of a value, in 1/255.
+    pub linf_255: f64,
+    /// Length of the change.
+    pub l2: f64,
+    /// The height the attack reached, as it saw it.
+    pub value: Option<f64>,
+    /// How right the answer was, as the attack saw it, before rounding.
+    pub seen_score: Option<f64>,
+    /// Length of the gradient of the adaptive attack's second term at the attacked image.
+    pub term_gradient: Option<f64>,
+}
+
+/// An answer held against the truth.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Judged {
+    /// How right it is, from 0 to 1: right or wrong, or the image's mean IoU.
+    pub score: f64,
+    /// Cross-entropy at the truth.
+    pub loss: f64,
+    /// How near it is to the attack's target, if there is one.
+    pub to_target: Option<f64>,
+    /// What adds up over images.
+    pub tally: Tally,
+}
+
+/// What adds up over images, so that a figure of the whole set can be had.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tally {
+    /// A class.
+    Class {
+        /// The true one.
+        truth: usize,
+        /// The one said.
+        said: usize,
+    },
+    /// Pixels per class.
+    Pixels {
+        /// Said and true.
+        right: Vec<u64>,
+        /// True.
+        truth: Vec<u64>,
+        /// Said.
+        predicted: Vec<u64>,
+    },
+}
+
+/// A defended answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Answered {
+    /// The answer.
+    pub answer: Judged,
+    /// Largest change of a value by the defence, in 1/255.
+    pub linf_255: f64,
+    /// Length of that change.
+    pub l2: f64,
+    /// The defence's objective before it, per view.
+    pub objective_before: Option<f64>,
+    /// The same after it, with the same views.
+    pub objective_after: Option<f64>,
+}
+
+/// What a detector said.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Detected {
+    /// The score; larger is stranger.
+    pub score: f64,
+    /// For the error estimate: the mean squared deviation over views of groups of cells of equal number, in rising order.
+    pub variances: Vec<f32>,
+    /// For the error estimate: cells.
+    pub cells: usize,
+    /// For the error estimate: one minus the probability of the truth, mean over cells.
+    pub true_error: Option<f64>,
+}
+
+/// Passes through the network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Passes {
+    /// Forward passes.
+    pub forwards: u64,
+    /// Pullbacks.
+    pub backwards: u64,
+    /// Pixels of the forward passes.
+    pub forward_pixels: u64,
+    /// Pixels of the pullbacks.
+    pub backward_pixels: u64,
+}
+
+/// What a result took on the clock. The same work takes another time in every run; comparisons leave this out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Clock {
+    /// Seconds of the attack, defence or detector.
+    pub seconds: f64,
+    /// Seconds of the one forward pass that answers.
+    pub look_seconds: f64,
+    /// The most memory the process had held by then, in bytes.
+    pub peak_bytes: u64,
+}
+
+impl Entry {
+    /// The entry as a log keeps it, with its picture behind it.
+    ///
+    /// # Errors
+    /// If a number has no form in JSON.
+    pub fn payload(&self, picture: &[u8]) -> Result<Vec<u8>> {
+        let mut bytes = serde_json::to_vec(self).map_err(|e| Error::Request(e.to_string()))?;
+        bytes.push(b'\n');
+        bytes.extend_from_slice(picture);
+        Ok(bytes)
+    }
+
+    /// Reads an entry.
+    ///
+    /// # Errors
+    /// In words, for the file to be named by whoever knows it.
+    pub fn parse(payload: &[u8]) -> std::result::Result<Self, String> {
+        let text = payload.split(|b| *b == b'\n').next().unwrap_or_default();
+        serde_json::from_slice(text).map_err(|e| {
+            format!("holds a result that this version cannot read ({e}); run the study into another folder")
+        })
+    }
+
+    /// The picture behind an entry; empty if there is none.
+    pub fn picture(payload: &[u8]) -> &[u8] {
+        match payload.iter().position(|b| *b == b'\n') {
+            Some(end) => &payload[end + 1..],
+            None => &[],
+        }
+    }
+}

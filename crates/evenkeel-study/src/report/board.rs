@@ -1,0 +1,193 @@
+//! The board: a study's results gathered by subject, column and row, and the figures they come to.
+//!
+//! Accuracy is the share of images right; mIoU comes from one confusion matrix over the images. Intervals are bootstrapped over images, a
+//! drawn image with all its draws of randomness; the same seed for every figure, so intervals are paired. The worst case takes, for each image
+//! and draw, the attack that left the lowest score.
+
+use std::collections::BTreeMap;
+
+use crate::Result;
+use crate::experiment::{Cell, Design, Threat};
+use crate::metric::{Bootstrap, ClassOverlap, Resampled, Tally as _, key_of};
+use crate::record::rows::Row;
+use crate::record::{Body, Clock, Passes, Tally};
+use crate::store::Store;
+
+/// Resamplings behind every interval.
+const REPLICATES: u32 = 1000;
+
+/// What one image came to in one cell.
+#[derive(Clone, Debug)]
+pub struct Result1 {
+    /// The image.
+    pub id: String,
+    /// The draw.
+    pub draw: u64,
+    /// How right the answer is.
+    pub score: f64,
+    /// How right the bare network's is, for the same image shown.
+    pub bare_score: f64,
+    /// How near the answer is to the attack's target.
+    pub to_target: Option<f64>,
+    /// The same for the bare network's.
+    pub bare_to_target: Option<f64>,
+    /// What adds up.
+    pub tally: Tally,
+    /// The same for the bare network's answer.
+    pub bare: Tally,
+    /// The defence's objective before and after.
+    pub objective: Option<(f64, f64)>,
+    /// Length of the gradient of the attack's second term.
+    pub term_gradient: Option<f64>,
+    /// What the defence took.
+    pub defence: (Passes, Clock),
+    /// Seconds of the one pass that answers, and the pixels of the image.
+    pub look_seconds: f64,
+}
+
+/// A figure with its interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Figure {
+    /// The figure, from 0 to 1.
+    pub value: f64,
+    /// Its 95 % interval.
+    pub interval: Option<(f64, f64)>,
+    /// Images behind it.
+    pub images: usize,
+}
+
+/// All results of a study.
+pub struct Board<'a> {
+    /// The design.
+    pub design: &'a Design,
+    /// By (subject, column, row).
+    pub cells: BTreeMap<(usize, usize, usize), Vec<Result1>>,
+}
+
+impl<'a> Board<'a> {
+    /// Reads everything that is there.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub fn gather(design: &'a Design, store: &Store) -> Result<Self> {
+        let mut cells: BTreeMap<_, Vec<Result1>> = BTreeMap::new();
+        for cell in &design.cells {
+            let all = cells.entry((cell.subject, cell.column, cell.row)).or_default();
+            for id in &design.subjects[cell.subject].images {
+                if let Some(row) = Row::find(design, store, cell, id)? {
+                    all.extend(result(cell, &row));
+                }
+            }
+        }
+        Ok(Self { design, cells })
+    }
+
+    /// The results of a cell over all draws.
+    pub fn results(&self, subject: usize, column: usize, row: usize) -> &[Result1] {
+        self.cells.get(&(subject, column, row)).map_or(&[], Vec::as_slice)
+    }
+
+    /// The figure of a cell.
+    pub fn figure(&self, subject: usize, column: usize, row: usize) -> Option<Figure> {
+        let results = self.results(subject, column, row);
+        self.figure_of(subject, results.iter().map(|r| (r.id.as_str(), &r.tally)))
+    }
+
+    /// The figure of any choice of tallies.
+    pub fn figure_of<'t>(
+        &self,
+        subject: usize,
+        tallies: impl Iterator<Item = (&'t str, &'t Tally)>,
+    ) -> Option<Figure> {
+        let card = &self.design.subjects[subject];
+        let plan = Bootstrap { seed: self.design.experiment.seed, replicates: REPLICATES };
+        let classification = card.task == "classification";
+        let empty = if classification { 1 } else { card.classes };
+        // a classifier's tally is one "class" whose pixels are images: right of all
+        let mut sum = Resampled::new(ClassOverlap::empty(empty), plan);
+        let mut images = 0;
+        let mut by_image: BTreeMap<&str, ClassOverlap> = BTreeMap::new();
+        for (id, tally) in tallies {
+            let own = overlap(tally)?;
+            by_image.entry(id).or_insert_with(|| ClassOverlap::empty(empty)).add(&own, 1);
+        }
+        for (id, own) in &by_image {
+            sum.push(key_of(id), own);
+            images += 1;
+        }
+        let figure = |o: &ClassOverlap| if classification { o.pixel_accuracy() } else { o.mean_iou() };
+        let value = figure(sum.whole())?;
+        let interval = (images > 1).then(|| sum.interval(0.95, figure)).flatten().map(|i| (i.low, i.high));
+        Some(Figure { value, interval, images })
+    }
+
+    /// The columns of a subject that count for its worst case: untargeted attacks at the subject's own radius, in its norm.
+    pub fn attacks(&self, subject: usize) -> Vec<usize> {
+        let card = &self.design.subjects[subject];
+        let counts = |threat: &Threat| match threat {
+            Threat::Attack(a) => {
+                a.target.is_none()
+                    && a.epsilon_255 <= card.epsilon_255
+                    && a.norm == crate::experiment::NormName::Linf
+            }
+            _ => false,
+        };
+        (0..card.columns.len()).filter(|c| counts(&card.columns[*c].threat)).collect()
+    }
+
+    /// For each image and draw, what the attack that hurt most left.
+    pub fn worst(&self, subject: usize, row: usize) -> Vec<&Result1> {
+        let mut worst: BTreeMap<(&str, u64), &Result1> = BTreeMap::new();
+        for column in self.attacks(subject) {
+            for result in self.results(subject, column, row) {
+                let kept = worst.entry((&result.id, result.draw)).or_insert(result);
+                if result.score < kept.score {
+                    *kept = result;
+                }
+            }
+        }
+        worst.into_values().collect()
+    }
+
+    /// The name of a subject's figure.
+    pub fn metric(&self, subject: usize) -> &'static str {
+        if self.design.subjects[subject].task == "classification" { "accuracy" } else { "mIoU" }
+    }
+}
+
+fn overlap(tally: &Tally) -> Option<ClassOverlap> {
+    match tally {
+        Tally::Class { truth, said } => {
+            ClassOverlap::from_counts(vec![u64::from(truth == said)], vec![1], vec![1]).ok()
+        }
+        Tally::Pixels { right, truth, predicted } => {
+            ClassOverlap::from_counts(right.clone(), truth.clone(), predicted.clone()).ok()
+        }
+    }
+}
+
+fn result(cell: &Cell, row: &Row) -> Option<Result1> {
+    let (answer, bare) = (row.answer()?.clone(), row.bare()?.clone());
+    let Body::Shown(shown) = &row.shown.body else { return None };
+    let answered = row.answered.as_ref().and_then(|entry| match &entry.body {
+        Body::Answered(answered) => Some(answered),
+        _ => None,
+    });
+    let defence =
+        row.answered.as_ref().map_or((Passes::default(), Clock::default()), |e| (e.passes, e.clock));
+    let look = row.answered.as_ref().map_or(row.shown.clock.look_seconds, |e| e.clock.look_seconds);
+    Some(Result1 {
+        id: row.shown.id.clone(),
+        draw: cell.draw,
+        score: answer.score,
+        bare_score: bare.score,
+        to_target: answer.to_target,
+        bare_to_target: bare.to_target,
+        tally: answer.tally,
+        bare: bare.tally,
+        objective: answered.and_then(|a| a.objective_before.zip(a.objective_after)),
+        term_gradient: shown.term_gradient,
+        defence,
+        look_seconds: look,
+    })
+}

@@ -1,0 +1,205 @@
+//! What should make a reader doubt a figure: the sanity checks of an honest evaluation, and what an evaluation lacks.
+//!
+//! A gradient attack that a blind one beats was looking at masked gradients; an attack that grows weaker with more steps or a larger
+//! budget is broken; a term without a gradient is not there. These come first in a report.
+
+use super::board::{Board, Figure};
+use crate::experiment::spec::Needs;
+use crate::experiment::{AttackSpec, Threat};
+
+/// One column that is an attack, with its figure in a row.
+struct Seen<'a> {
+    label: &'a str,
+    spec: &'a AttackSpec,
+    figure: Figure,
+}
+
+/// Which attacks.
+type Choice<'c> = &'c dyn Fn(&&Seen<'_>) -> bool;
+
+fn percent(value: f64) -> String {
+    format!("{:.1}", 100.0 * value)
+}
+
+/// Everything to be doubted, gravest first.
+pub(super) fn doubts(board: &Board<'_>) -> Vec<String> {
+    let mut all = Vec::new();
+    for subject in 0..board.design.subjects.len() {
+        let card = &board.design.subjects[subject];
+        for (row, defence) in card.rows.iter().enumerate() {
+            let seen: Vec<Seen<'_>> = card
+                .columns
+                .iter()
+                .enumerate()
+                .filter_map(|(column, c)| match &c.threat {
+                    Threat::Attack(spec) if spec.target.is_none() => {
+                        let figure = board.figure(subject, column, row)?;
+                        Some(Seen { label: &c.label, spec, figure })
+                    }
+                    _ => None,
+                })
+                .collect();
+            let place = format!("{}, {}", card.rule.name, defence.label);
+            masked(&place, defence.kind == "none", &seen, &mut all);
+            monotone(&place, &seen, &mut all);
+            flat_terms(board, (subject, row), &place, &mut all);
+            unbounded(&place, card.classes, &seen, &mut all);
+        }
+    }
+    all
+}
+
+/// Attacks that look through the defence (or, at the bare network, by its gradient) should beat those that do not.
+fn masked(place: &str, bare: bool, seen: &[Seen<'_>], all: &mut Vec<String>) {
+    let blind = |s: &&Seen<'_>| s.spec.kind == "square";
+    let white = |s: &&Seen<'_>| match bare {
+        true => s.spec.kind != "square",
+        false => s.spec.needs() != Needs::Nothing,
+    };
+    let transfer = |s: &&Seen<'_>| !bare && s.spec.needs() == Needs::Nothing && s.spec.kind != "square";
+    let groups: [(Choice<'_>, &str); 2] =
+        [(&blind, "which uses no gradient"), (&transfer, "made on the bare network")];
+    let lowest = |of: Choice<'_>, epsilon: f64| {
+        let same = seen.iter().filter(|s| s.spec.epsilon_255 == epsilon).filter(of);
+        same.min_by(|a, b| a.figure.value.total_cmp(&b.figure.value))
+    };
+    let mut radii: Vec<f64> = seen.iter().map(|s| s.spec.epsilon_255).collect();
+    radii.sort_by(f64::total_cmp);
+    radii.dedup();
+    for (group, words) in groups {
+        for &epsilon in &radii {
+            let (Some(other), Some(best)) = (lowest(group, epsilon), lowest(&white, epsilon)) else {
+                continue;
+            };
+            if other.figure.value < best.figure.value {
+                all.push(format!(
+                    "Masked gradients? {place}: {} ({words}) leaves {}, less than the strongest white-box attack, {}, which leaves {}. The defended \
+                     figure under white-box attack is too high; believe the lower one.",
+                    other.label,
+                    percent(other.figure.value),
+                    best.label,
+                    percent(best.figure.value)
+                ));
+            }
+        }
+    }
+}
+
+/// More steps and larger budgets must not be weaker.
+fn monotone(place: &str, seen: &[Seen<'_>], all: &mut Vec<String>) {
+    for a in seen {
+        for b in seen {
+            let (mut steps, mut budget) = (a.spec.clone(), a.spec.clone());
+            steps.steps = b.spec.steps;
+            budget.epsilon_255 = b.spec.epsilon_255;
+            let what = if a.spec.steps < b.spec.steps && steps == *b.spec {
+                "more steps are weaker"
+            } else if a.spec.epsilon_255 < b.spec.epsilon_255 && budget == *b.spec {
+                "a larger budget is weaker"
+            } else {
+                continue;
+            };
+            if b.figure.value > a.figure.value {
+                all.push(format!(
+                    "Not monotone: {place}: {what}: {} leaves {}, {} leaves {}.",
+                    a.label,
+                    percent(a.figure.value),
+                    b.label,
+                    percent(b.figure.value)
+                ));
+            }
+        }
+    }
+}
+
+/// The second term of an adaptive attack must have a gradient.
+fn flat_terms(board: &Board<'_>, (subject, row): (usize, usize), place: &str, all: &mut Vec<String>) {
+    for (column, c) in board.design.subjects[subject].columns.iter().enumerate() {
+        let results = board.results(subject, column, row);
+        let flat = results.iter().filter(|r| r.term_gradient.is_some_and(|g| g < 1e-12)).count();
+        if flat > 0 {
+            all.push(format!(
+                "A term that does nothing: {place}: {}: the second term has no gradient on {flat} of {} images.",
+                c.label,
+                results.len()
+            ));
+        }
+    }
+}
+
+/// With no bound an attack must reach the floor.
+fn unbounded(place: &str, classes: usize, seen: &[Seen<'_>], all: &mut Vec<String>) {
+    let floor = 1.5 / classes.max(1) as f64;
+    for s in seen.iter().filter(|s| s.spec.epsilon_255 >= 128.0 && s.figure.value > floor) {
+        all.push(format!(
+            "Not at the floor: {place}: {} has next to no bound and still leaves {}.",
+            s.label,
+            percent(s.figure.value)
+        ));
+    }
+}
+
+/// What an honest evaluation of a defence would contain and this study does not.
+pub(super) fn lacking(board: &Board<'_>) -> Vec<String> {
+    let experiment = &board.design.experiment;
+    if experiment.defences.iter().all(|d| d.kind == "none") || experiment.attacks.is_empty() {
+        return Vec::new();
+    }
+    let has = |kinds: &[&str]| experiment.attacks.iter().any(|a| kinds.contains(&a.kind.as_str()));
+    let checks = [
+        (has(&["bpda"]), "BPDA"),
+        (
+            experiment.attacks.iter().any(|a| a.kind == "bpda-eot" && a.draws.0.iter().any(|d| *d >= 20)),
+            "BPDA with at least 20 draws (EOT)",
+        ),
+        (has(&["fixed-seed"]), "an attacker who knows the defence's random numbers"),
+        (has(&["unrolled"]), "the gradient through the unrolled defence"),
+        (has(&["adaptive", "adaptive-apgd"]), "the adaptive attack with a sweep of its weight"),
+        (has(&["square"]), "a black-box attack"),
+        (experiment.seeds.len() > 1, "several draws of the defence's randomness"),
+    ];
+    checks.iter().filter(|(there, _)| !there).map(|(_, what)| (*what).to_string()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::{NormName, spec};
+
+    fn seen<'a>(spec: &'a AttackSpec, label: &'a str, value: f64) -> Seen<'a> {
+        Seen { label, spec, figure: Figure { value, interval: None, images: 4 } }
+    }
+
+    fn attack(kind: &str, steps: usize, epsilon_255: f64) -> AttackSpec {
+        let text = format!(
+            "name='x'\n[[subject]]\nname='s'\nmodel='m'\ndata='d'\npath='p'\n[[attack]]\nkind='{kind}'\nsteps={steps}\nepsilon_255={epsilon_255}"
+        );
+        let experiment: crate::experiment::Experiment = toml::from_str(&text).unwrap();
+        let columns = spec::columns(&experiment, &experiment.subjects[0]).unwrap();
+        let Threat::Attack(spec) = &columns[1].threat else { panic!("an attack") };
+        assert_eq!(spec.norm, NormName::Linf);
+        spec.clone()
+    }
+
+    #[test]
+    fn masked_gradients_and_weaker_budgets_are_seen() {
+        let (square, bpda, pgd) = (attack("square", 9, 4.0), attack("bpda", 9, 4.0), attack("pgd", 9, 4.0));
+        let mut all = Vec::new();
+        masked("s, e", false, &[seen(&square, "square", 0.3), seen(&bpda, "bpda", 0.4)], &mut all);
+        assert!(all.len() == 1 && all[0].contains("square") && all[0].contains("30.0"), "{all:?}");
+        masked("s, e", false, &[seen(&pgd, "pgd", 0.3), seen(&bpda, "bpda", 0.4)], &mut all);
+        assert!(all.len() == 2 && all[1].contains("made on the bare network"), "{all:?}");
+        masked("s, e", false, &[seen(&pgd, "pgd", 0.5), seen(&bpda, "bpda", 0.4)], &mut all);
+        masked("s, none", true, &[seen(&pgd, "pgd", 0.2), seen(&square, "square", 0.4)], &mut all);
+        assert_eq!(all.len(), 2, "{all:?}");
+        let (long, wide, free) = (attack("pgd", 99, 4.0), attack("pgd", 9, 8.0), attack("pgd", 9, 255.0));
+        let mut all = Vec::new();
+        let list = [seen(&pgd, "pgd", 0.3), seen(&long, "long", 0.35), seen(&wide, "wide", 0.2)];
+        monotone("s, e", &list, &mut all);
+        assert!(all.len() == 1 && all[0].contains("more steps are weaker"), "{all:?}");
+        monotone("s, e", &[seen(&pgd, "pgd", 0.3), seen(&wide, "wide", 0.31)], &mut all);
+        assert!(all.len() == 2 && all[1].contains("larger budget"), "{all:?}");
+        unbounded("s, e", 10, &[seen(&free, "free", 0.5), seen(&pgd, "pgd", 0.5)], &mut all);
+        assert!(all.len() == 3 && all[2].contains("Not at the floor"), "{all:?}");
+    }
+}

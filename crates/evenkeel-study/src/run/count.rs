@@ -1,0 +1,77 @@
+//! Counting passes: a network that does what the one inside it does, and counts.
+//!
+//! Counts are kept for each thread. A unit of a study runs on one thread (a pool of one), so what a thread counts between two readings is
+//! what the unit did.
+
+use std::cell::Cell;
+
+use evenkeel::Image;
+use evenkeel::model::Model;
+use evenkeel::network::{Network, Tape, Tensor, Traced};
+
+use crate::record::Passes;
+
+thread_local! {
+    static PASSES: Cell<Passes> = const { Cell::new(Passes { forwards: 0, backwards: 0, forward_pixels: 0, backward_pixels: 0 }) };
+}
+
+fn add(forward: bool, pixels: u64) {
+    let mut now = PASSES.get();
+    if forward {
+        now.forwards += 1;
+        now.forward_pixels += pixels;
+    } else {
+        now.backwards += 1;
+        now.backward_pixels += pixels;
+    }
+    PASSES.set(now);
+}
+
+/// The passes of this thread so far; they start again from zero.
+pub(super) fn take() -> Passes {
+    PASSES.take()
+}
+
+/// A network that counts.
+struct Counted {
+    inner: Box<dyn Network>,
+}
+
+/// The model with its passes counted.
+pub(super) fn counted(model: Model) -> Model {
+    let network = Box::new(Counted { inner: model.network });
+    Model { network, ..model }
+}
+
+fn pixels(image: &Image) -> u64 {
+    (image.height() * image.width()) as u64
+}
+
+impl Network for Counted {
+    fn fixed_size(&self) -> Option<(usize, usize)> {
+        self.inner.fixed_size()
+    }
+
+    fn run(&self, image: &Image, tensors: &[&str]) -> evenkeel::Result<Vec<Tensor>> {
+        add(true, pixels(image));
+        self.inner.run(image, tensors)
+    }
+
+    fn trace(&self, image: &Image, tensors: &[&str]) -> evenkeel::Result<Traced<'_>> {
+        add(true, pixels(image));
+        let Traced { tensors, tape } = self.inner.trace(image, tensors)?;
+        Ok(Traced { tensors, tape: Box::new(CountedTape { inner: tape, pixels: pixels(image) }) })
+    }
+}
+
+struct CountedTape<'n> {
+    inner: Box<dyn Tape + 'n>,
+    pixels: u64,
+}
+
+impl Tape for CountedTape<'_> {
+    fn pullback(&self, cotangents: &[(usize, &[f32])]) -> evenkeel::Result<Vec<f32>> {
+        add(false, self.pixels);
+        self.inner.pullback(cotangents)
+    }
+}

@@ -1,0 +1,78 @@
+//! Going back to one image of a finished study, for a report to show: the pictures again, and what was said of each.
+
+use evenkeel::Image;
+use evenkeel::task::{Prediction, Truth};
+
+use super::{Bench, Seeds, Study, unpacked};
+use crate::experiment::{Cell, Threat};
+use crate::store::Store;
+use crate::{Error, Result};
+
+/// One image under one cell, seen again.
+pub struct Revisit {
+    /// As it was.
+    pub clean: Image,
+    /// As it was shown.
+    pub shown: Image,
+    /// As the defence left it.
+    pub defended: Image,
+    /// What is true.
+    pub truth: Truth,
+    /// What the bare network says of the image shown.
+    pub bare: Prediction,
+    /// What it says of the defended one.
+    pub answer: Prediction,
+}
+
+impl Study {
+    /// The image of this name under a cell, from the store and one run of the defence.
+    ///
+    /// # Errors
+    /// If there is no such image or result.
+    pub fn revisit(&self, store: &Store, cell: &Cell, id: &str) -> Result<Revisit> {
+        let (card, subject) = (&self.design.subjects[cell.subject], &self.subjects[cell.subject]);
+        let none = || Error::Request(format!("{id}: is not in the store"));
+        let place = card.images.iter().position(|i| i == id).ok_or_else(none)?;
+        let sample = subject.sample(place)?;
+        let work = &self.design.works[cell.work];
+        let root = self.design.experiment.seed;
+        let threat = &card.columns[cell.column].threat;
+        let shown = match threat {
+            Threat::Clean => sample.image.clone(),
+            Threat::Attack(_) => unpacked(&store.get(&work.key, id)?.ok_or_else(none)?.1)?,
+            Threat::Corruption { .. } => {
+                let bench = Bench::new(subject, &sample, threat, root)?;
+                bench.show(work.key, threat, None, Seeds::new(root, work.draw, id))?.1
+            }
+        };
+        let defended = match cell.answer.map(|i| &work.answers[i]) {
+            None => shown.clone(),
+            Some(answer) => {
+                let bench = Bench::new(subject, &sample, threat, root)?;
+                let defence = &self.kits[cell.subject].defences[answer.row];
+                let seeds = Seeds::new(root, answer.draw, id);
+                bench.answer(answer.key, (defence, &card.rows[answer.row]), &shown, seeds, false)?.1
+            }
+        };
+        let (bare, answer) = (subject.model.predict(&shown)?, subject.model.predict(&defended)?);
+        Ok(Revisit { clean: sample.image, shown, defended, truth: sample.truth, bare, answer })
+    }
+
+    /// A truth as a painted map, or a word.
+    ///
+    /// # Errors
+    /// If a label has no colour.
+    pub fn painted(&self, subject: usize, truth: &Truth) -> Result<std::result::Result<Image, String>> {
+        let model = &self.subjects[subject].model;
+        Ok(match truth {
+            Truth::Class(class) => {
+                Err(model.class_names.get(*class).cloned().unwrap_or_else(|| format!("class {class}")))
+            }
+            Truth::Map(map) => {
+                let palette = model.palette.clone().unwrap_or_else(|| evenkeel::Palette::of_voc(256));
+                Ok(map.painted(&palette)?)
+            }
+            Truth::Instances(all) => Err(format!("{} objects", all.len())),
+        })
+    }
+}

@@ -1,0 +1,399 @@
+//! Doing it, resumably: every unit of a design that the store does not have yet.
+//!
+//! Workers take (image, work) pairs, all works of an image before the next image, each worker on a pool of one thread; so there are as many
+//! units in flight as workers, memory does not grow with the study, and results do not depend on their number. A result is in the store the
+//! moment it is there. A stop is honoured between units.
+
+mod count;
+mod gallery;
+mod subject;
+mod unit;
+
+pub use gallery::Revisit;
+pub use subject::{Embedded, Subject};
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use evenkeel::Image;
+use evenkeel::defence::Defence;
+use evenkeel::detect::Detector;
+use evenkeel::objective::{Equivariance, ViewObjective};
+
+use crate::experiment::spec::Needs;
+use crate::experiment::{Design, Experiment, Threat, Work};
+use crate::record::Entry;
+use crate::store::{Shard, Store};
+use crate::{Error, Result};
+use subject::Sample;
+use unit::{Adversary, Bench, Seeds};
+
+/// How often the log is brought to the disk itself.
+const SYNC: Duration = Duration::from_secs(20);
+
+/// A design with its subjects loaded.
+pub struct Study {
+    /// The design.
+    pub design: Design,
+    subjects: Vec<Subject>,
+    kits: Vec<Kit>,
+}
+
+/// The defences and detectors of a subject, set up once.
+struct Kit {
+    defences: Vec<Defence>,
+    /// What an adaptive attacker keeps high against defences without an objective.
+    plain: Vec<Equivariance>,
+    detectors: Vec<Detector>,
+}
+
+/// How to run.
+pub struct Effort<'a> {
+    /// Workers.
+    pub threads: usize,
+    /// Which part.
+    pub shard: Shard,
+    /// Whether attacked and defended images are written beside the log.
+    pub save_images: bool,
+    /// Raised when nothing new is to be begun.
+    pub stop: &'a AtomicBool,
+}
+
+/// Somebody who is told how it goes, from any thread.
+pub trait Watch: Sync {
+    /// A work is done for one more image: its place in the design, and the seconds it took if it was not there already.
+    fn done(&self, work: usize, seconds: Option<f64>);
+}
+
+/// What a run came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Results made.
+    pub made: usize,
+    /// Results that were there.
+    pub kept: usize,
+    /// Whether it was stopped before the end.
+    pub stopped: bool,
+}
+
+impl Study {
+    /// Loads the subjects of an experiment and designs it.
+    ///
+    /// # Errors
+    /// Naming the file or the key.
+    pub fn load(experiment: Experiment, shelf: &[Embedded]) -> Result<Self> {
+        let (mut subjects, mut cards) = (Vec::new(), Vec::new());
+        for rule in &experiment.subjects {
+            let (subject, card) = Subject::load(rule, &experiment, shelf)?;
+            subjects.push(subject);
+            cards.push(card);
+        }
+        let design = Design::new(experiment, cards)?;
+        let kits = subjects.iter().zip(&design.subjects).map(|(subject, card)| {
+            let defences = card.rows.iter().map(|row| subject.defence(row)).collect::<Result<_>>()?;
+            let plain = card.rows.iter().map(|row| subject.plain_objective(row)).collect::<Result<_>>()?;
+            let seed = design.experiment.seed;
+            let detectors =
+                card.detectors.iter().map(|d| subject.detector(d, seed)).collect::<Result<_>>()?;
+            Ok(Kit { defences, plain, detectors })
+        });
+        let kits = kits.collect::<Result<_>>()?;
+        Ok(Self { design, subjects, kits })
+    }
+
+    /// Places of the images of a shard, by subject.
+    fn places(&self, subject: usize, shard: Shard) -> Vec<usize> {
+        (0..self.design.subjects[subject].images.len()).filter(|place| shard.has(*place)).collect()
+    }
+
+    /// How many images each work has in a shard.
+    pub fn counts(&self, shard: Shard) -> Vec<usize> {
+        self.design.works.iter().map(|w| self.places(w.subject, shard).len()).collect()
+    }
+
+    /// Runs what is missing.
+    ///
+    /// # Errors
+    /// The first thing that went wrong; what was made before it is in the store.
+    pub fn run(&self, store: Store, effort: &Effort<'_>, watch: &dyn Watch) -> Result<(Store, Outcome)> {
+        store.keep_design(&self.design)?;
+        let jobs = self.jobs(effort.shard);
+        let shared = Shared {
+            study: self,
+            effort,
+            watch,
+            store: Mutex::new((store, Instant::now())),
+            next: AtomicUsize::new(0),
+            made: AtomicUsize::new(0),
+            kept: AtomicUsize::new(0),
+            failed: Mutex::new(None),
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..effort.threads.max(1) {
+                scope.spawn(|| shared.labour(&jobs));
+            }
+        });
+        let (store, _) = shared.store.into_inner().unwrap_or_else(|e| e.into_inner());
+        store.sync()?;
+        if let Some(error) = shared.failed.into_inner().unwrap_or_else(|e| e.into_inner()) {
+            return Err(error);
+        }
+        let stopped = shared.next.load(Ordering::SeqCst) < jobs.len() + effort.threads.max(1)
+            && effort.stop.load(Ordering::SeqCst);
+        let (made, kept) = (shared.made.into_inner(), shared.kept.into_inner());
+        Ok((store, Outcome { made, kept, stopped }))
+    }
+
+    /// (place of the image, work), all works of an image together.
+    fn jobs(&self, shard: Shard) -> Vec<(u32, u32)> {
+        let of_subject = |subject: usize| {
+            let works: Vec<usize> =
+                (0..self.design.works.len()).filter(|w| self.design.works[*w].subject == subject).collect();
+            let places = self.places(subject, shard);
+            places
+                .into_iter()
+                .flat_map(move |place| works.clone().into_iter().map(move |w| (place as u32, w as u32)))
+        };
+        (0..self.subjects.len()).flat_map(of_subject).collect()
+    }
+
+    /// The attacker of a work, if it is an attack.
+    fn adversary(&self, work: &Work) -> Option<Adversary<'_>> {
+        let card = &self.design.subjects[work.subject];
+        let Threat::Attack(spec) = &card.columns[work.column].threat else { return None };
+        let kit = &self.kits[work.subject];
+        let (mut defence, mut objective): (_, Option<&dyn ViewObjective>) = (None, None);
+        match spec.needs() {
+            Needs::Nothing => {}
+            Needs::Defence => {
+                let bare = card.rows.iter().position(|r| r.kind == "none").unwrap_or(0);
+                defence = Some(&kit.defences[work.lens.unwrap_or(bare)]);
+            }
+            Needs::Objective => {
+                let row = work.lens.unwrap_or(0);
+                objective = Some(kit.defences[row].objective.as_deref().unwrap_or(&kit.plain[row]));
+            }
+        }
+        Some(Adversary { spec, defence, objective })
+    }
+}
+
+/// What the workers share.
+struct Shared<'a> {
+    study: &'a Study,
+    effort: &'a Effort<'a>,
+    watch: &'a dyn Watch,
+    store: Mutex<(Store, Instant)>,
+    next: AtomicUsize,
+    made: AtomicUsize,
+    kept: AtomicUsize,
+    failed: Mutex<Option<Error>>,
+}
+
+/// The image a worker has at hand.
+type AtHand = Option<(usize, u32, Sample)>;
+
+impl Shared<'_> {
+    fn halted(&self) -> bool {
+        self.effort.stop.load(Ordering::SeqCst) || self.lock_failed().is_some()
+    }
+
+    fn lock_failed(&self) -> std::sync::MutexGuard<'_, Option<Error>> {
+        self.failed.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    fn fail(&self, error: Error) {
+        self.lock_failed().get_or_insert(error);
+    }
+
+    /// Takes jobs until there are none.
+    fn labour(&self, jobs: &[(u32, u32)]) {
+        let pool = match rayon::ThreadPoolBuilder::new().num_threads(1).build() {
+            Ok(pool) => pool,
+            Err(e) => return self.fail(Error::Request(format!("no thread could be had: {e}"))),
+        };
+        pool.install(|| {
+            let mut at_hand: AtHand = None;
+            while !self.halted() {
+                let Some(&(place, work)) = jobs.get(self.next.fetch_add(1, Ordering::SeqCst)) else { return };
+                if let Err(error) = self.job(place, work as usize, &mut at_hand) {
+                    return self.fail(error);
+                }
+            }
+        });
+    }
+
+    /// Adds a result to the store.
+    fn keep(&self, entry: &Entry, picture: &[u8]) -> Result<()> {
+        let mut store = self.store.lock().unwrap_or_else(|e| e.into_inner());
+        store.0.append(entry, picture)?;
+        if store.1.elapsed() > SYNC {
+            store.0.sync()?;
+            store.1 = Instant::now();
+        }
+        self.made.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// One image under one work, with all who look at it.
+    fn job(&self, place: u32, number: usize, at_hand: &mut AtHand) -> Result<()> {
+        let study = self.study;
+        let work = &study.design.works[number];
+        let subject = &study.subjects[work.subject];
+        if at_hand.as_ref().is_none_or(|(s, p, _)| (*s, *p) != (work.subject, place)) {
+            *at_hand = Some((work.subject, place, subject.sample(place as usize)?));
+        }
+        let Some((_, _, sample)) = at_hand.as_ref() else { return Ok(()) };
+        let album = self.effort.save_images.then(|| Album::new(self, work, &sample.id));
+        let start = Instant::now();
+        let (shown_there, answers, detections) = self.missing(work, sample, album.as_ref());
+        let kept = usize::from(shown_there) + work.answers.len() + work.detections.len()
+            - answers.len()
+            - detections.len();
+        self.kept.fetch_add(kept, Ordering::SeqCst);
+        if shown_there && answers.is_empty() && detections.is_empty() {
+            self.watch.done(number, None);
+            return Ok(());
+        }
+        let image = self.shown(work, sample, shown_there)?;
+        if let Some(album) = &album {
+            album.save("attacked", &image)?;
+        }
+        let complete = self.looks(work, sample, &image, (&answers, &detections), album.as_ref())?;
+        if complete {
+            self.watch.done(number, Some(start.elapsed().as_secs_f64()));
+        }
+        Ok(())
+    }
+
+    /// Whether the image of a work is there, and which answers and detections are not.
+    fn missing(&self, work: &Work, sample: &Sample, album: Option<&Album>) -> (bool, Vec<usize>, Vec<usize>) {
+        let store = self.store.lock().unwrap_or_else(|e| e.into_inner());
+        let there = |key| store.0.has(key, &sample.id, Some(&sample.hash));
+        let saved = |row: usize| {
+            album.is_none_or(|a| a.path(&self.study.design.subjects[work.subject].rows[row].label).exists())
+        };
+        let shown = there(&work.key) && album.is_none_or(|a| a.path("attacked").exists());
+        let answers = (0..work.answers.len())
+            .filter(|i| !there(&work.answers[*i].key) || !saved(work.answers[*i].row))
+            .collect();
+        let detections = (0..work.detections.len()).filter(|i| !there(&work.detections[*i].0)).collect();
+        (shown, answers, detections)
+    }
+
+    /// The image of a work: out of the store, or made and kept.
+    fn shown(&self, work: &Work, sample: &Sample, there: bool) -> Result<Image> {
+        let study = self.study;
+        let card = &study.design.subjects[work.subject];
+        let threat = &card.columns[work.column].threat;
+        if there && matches!(threat, Threat::Attack(_)) {
+            let store = self.store.lock().unwrap_or_else(|e| e.into_inner());
+            if let Some((_, picture)) = store.0.get(&work.key, &sample.id)? {
+                return unpacked(&picture);
+            }
+        }
+        if there && *threat == Threat::Clean {
+            return Ok(sample.image.clone());
+        }
+        let root = study.design.experiment.seed;
+        let bench = Bench::new(&study.subjects[work.subject], sample, threat, root)?;
+        let seeds = Seeds::new(root, work.draw, &sample.id);
+        let (entry, image) = bench.show(work.key, threat, study.adversary(work).as_ref(), seeds)?;
+        if !there {
+            let picture = if matches!(threat, Threat::Attack(_)) { packed(&image)? } else { Vec::new() };
+            self.keep(&entry, &picture)?;
+        }
+        Ok(image)
+    }
+
+    /// Defends and detects; false if it was stopped before the end.
+    fn looks(
+        &self,
+        work: &Work,
+        sample: &Sample,
+        image: &Image,
+        (answers, detections): (&[usize], &[usize]),
+        album: Option<&Album>,
+    ) -> Result<bool> {
+        let study = self.study;
+        let (card, kit) = (&study.design.subjects[work.subject], &study.kits[work.subject]);
+        let root = study.design.experiment.seed;
+        let threat = &card.columns[work.column].threat;
+        let bench = Bench::new(&study.subjects[work.subject], sample, threat, root)?;
+        for answer in answers.iter().map(|i| &work.answers[*i]) {
+            if self.halted() {
+                return Ok(false);
+            }
+            let row = &card.rows[answer.row];
+            let seeds = Seeds::new(root, answer.draw, &sample.id);
+            let measure = study.design.experiment.objective;
+            let (entry, defended) =
+                bench.answer(answer.key, (&kit.defences[answer.row], row), image, seeds, measure)?;
+            if let Some(album) = album {
+                album.save(&row.label, &defended)?;
+            }
+            self.keep(&entry, &[])?;
+        }
+        for (key, place) in detections.iter().map(|i| &work.detections[*i]) {
+            if self.halted() {
+                return Ok(false);
+            }
+            let entry = bench.detect(*key, &kit.detectors[*place], &card.detectors[*place].kind, image)?;
+            self.keep(&entry, &[])?;
+        }
+        Ok(true)
+    }
+}
+
+/// Where the pictures of one work on one image go.
+struct Album {
+    folder: PathBuf,
+}
+
+impl Album {
+    fn new(shared: &Shared<'_>, work: &Work, id: &str) -> Self {
+        let card = &shared.study.design.subjects[work.subject];
+        let root = shared.store.lock().unwrap_or_else(|e| e.into_inner()).0.folder().join("images");
+        let lens = work.lens.map_or(String::new(), |row| format!(" through {}", card.rows[row].label));
+        let column = format!("{}{lens} {}", card.columns[work.column].label, work.draw);
+        Self { folder: root.join(plain(&card.rule.name)).join(plain(&column)).join(plain(id)) }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{}.png", plain(name)))
+    }
+
+    fn save(&self, name: &str, image: &Image) -> Result<()> {
+        std::fs::create_dir_all(&self.folder).map_err(|e| Error::io(&self.folder, e))?;
+        Ok(image.save_png(self.path(name))?)
+    }
+}
+
+/// A name that every file system takes.
+fn plain(name: &str) -> String {
+    let letter = |c: char| if c.is_alphanumeric() || "-_.=".contains(c) { c } else { '_' };
+    name.chars().map(letter).collect()
+}
+
+/// An eight-bit image, small: height, width, deflated bytes.
+fn packed(image: &Image) -> Result<Vec<u8>> {
+    let mut bytes = [image.height() as u32, image.width() as u32].map(u32::to_le_bytes).concat();
+    let mut encoder = flate2::write::ZlibEncoder::new(&mut bytes, flate2::Compression::fast());
+    let done = encoder.write_all(&image.to_rgb8()).and_then(|()| encoder.finish().map(|_| ()));
+    done.map_err(|e| Error::io(Path::new("picture"), e))?;
+    Ok(bytes)
+}
+
+/// The image again.
+pub(crate) fn unpacked(bytes: &[u8]) -> Result<Image> {
+    let broken =
+        || Error::Request("a stored picture cannot be read; run the study into another folder".into());
+    let (head, body) = bytes.split_at_checked(8).ok_or_else(broken)?;
+    let side = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]) as usize;
+    let mut samples = Vec::new();
+    flate2::read::ZlibDecoder::new(body).read_to_end(&mut samples).map_err(|_| broken())?;
+    Ok(Image::from_rgb8(side(0), side(4), &samples)?)
+}

@@ -1,0 +1,219 @@
+//! A subject loaded: the network, its images, its heads, and the defences and detectors set up for it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use evenkeel::defence::{Defence, DefenceSettings, Schedule};
+use evenkeel::detect::{Detector, Heads};
+use evenkeel::model::{Contract, Model};
+use evenkeel::objective::head::Head;
+use evenkeel::objective::{Bank, Equivariance, Pairing};
+use evenkeel::task::Truth;
+use evenkeel::{Image, LabelMap};
+
+use super::count::counted;
+use crate::dataset::{self, Dataset, Request, Subset};
+use crate::experiment::spec::{ERROR_ESTIMATE, budget, preparation};
+use crate::experiment::{
+    DefenceSpec, DetectorSpec, Experiment, PairingName, SubjectCard, SubjectRule, view_set,
+};
+use crate::store::Key;
+use crate::{Error, Result};
+
+/// A network that comes with the program.
+#[derive(Clone, Copy, Debug)]
+pub struct Embedded {
+    /// What follows `embedded:`.
+    pub name: &'static str,
+    /// The ONNX file.
+    pub network: &'static [u8],
+    /// Its contract.
+    pub contract: &'static str,
+}
+
+/// A subject ready to be run.
+pub struct Subject {
+    /// The network, with its passes counted.
+    pub model: Model,
+    dataset: Dataset,
+    heads: BTreeMap<String, Heads>,
+}
+
+/// An image with its truth, at the network's size.
+pub(super) struct Sample {
+    pub(super) id: String,
+    pub(super) image: Image,
+    pub(super) truth: Truth,
+    pub(super) hash: Key,
+}
+
+/// The network's file and contract.
+fn network(rule: &SubjectRule, shelf: &[Embedded]) -> Result<(Vec<u8>, String)> {
+    if let Some(name) = rule.model.strip_prefix("embedded:") {
+        let found = shelf.iter().find(|e| e.name == name).ok_or_else(|| {
+            let names: Vec<&str> = shelf.iter().map(|e| e.name).collect();
+            Error::Request(format!("model {}: there are embedded:{}", rule.model, names.join(", embedded:")))
+        })?;
+        return Ok((found.network.to_vec(), found.contract.to_string()));
+    }
+    let path = Path::new(&rule.model);
+    let bytes = std::fs::read(path).map_err(|e| Error::io(path, e))?;
+    // said where the contract is missing, in the method's own words
+    Contract::beside(path)?;
+    let beside = Contract::path_beside(path);
+    let contract = std::fs::read_to_string(&beside).map_err(|e| Error::io(beside, e))?;
+    Ok((bytes, contract))
+}
+
+impl Subject {
+    /// Loads a subject. What the design adds to the card (columns, rows, detectors) is left empty.
+    ///
+    /// # Errors
+    /// Naming the file or the key.
+    pub fn load(
+        rule: &SubjectRule,
+        experiment: &Experiment,
+        shelf: &[Embedded],
+    ) -> Result<(Self, SubjectCard)> {
+        let (bytes, contract) = network(rule, shelf)?;
+        let path = Path::new(&rule.model);
+        let fingerprint = Key::of_parts(&[&bytes, contract.as_bytes()]);
+        let model = counted(Model::from_bytes(&bytes, path, &Contract::parse(&contract, path)?)?);
+        if model.task.name() == "instance" {
+            let words =
+                "studies score classes and label maps so far, not instances; `evenkeel score` does those";
+            return Err(Error::Request(format!("subject {}: {words}", rule.name)));
+        }
+        let limit = [rule.limit, experiment.limit].into_iter().flatten().min();
+        let request = Request {
+            split: rule.split.clone(),
+            classes: rule.classes,
+            subset: Subset { every: rule.every, limit, seed: rule.subset_seed.filter(|_| limit.is_some()) },
+            preparation: preparation(rule.size.as_deref())?,
+        };
+        let dataset = Dataset::open(&rule.data, &rule.path, &request)?;
+        let (heads, head_keys) = heads(rule)?;
+        let card = SubjectCard {
+            rule: rule.clone(),
+            model: fingerprint,
+            heads: head_keys,
+            task: model.task.name().into(),
+            class_names: model.class_names.clone(),
+            classes: model.classes,
+            epsilon_255: rule.epsilon_255.unwrap_or(experiment.epsilon_255),
+            images: (0..dataset.len()).map(|place| dataset.id(place)).collect(),
+            columns: Vec::new(),
+            rows: Vec::new(),
+            detectors: Vec::new(),
+        };
+        Ok((Self { model, dataset, heads }, card))
+    }
+
+    /// The network's fingerprint as its files are now, to be held against the one it was loaded with.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn fingerprint(rule: &SubjectRule, shelf: &[Embedded]) -> Result<Key> {
+        let (bytes, contract) = network(rule, shelf)?;
+        Ok(Key::of_parts(&[&bytes, contract.as_bytes()]))
+    }
+
+    /// The image at a place, at the network's size, with its truth.
+    pub(super) fn sample(&self, place: usize) -> Result<Sample> {
+        let sample = self.dataset.sample(place)?;
+        let image = self.model.fit(&sample.image)?;
+        let complain = |words: String| Err(Error::Request(format!("image {}: {words}", sample.id)));
+        let truth = match &sample.truth {
+            dataset::Truth::Class(class) if *class < self.model.classes => Truth::Class(*class),
+            dataset::Truth::Class(class) => {
+                return complain(format!("class {class} is none of the network's {}", self.model.classes));
+            }
+            dataset::Truth::Labels(map) => Truth::Map(self.model.fit_labels(map)?),
+            dataset::Truth::Unlabelled => return complain("has no truth; a study needs one".into()),
+            dataset::Truth::Objects(_) => {
+                return complain("has objects; studies of those are to come".into());
+            }
+        };
+        match (&truth, self.model.task.name()) {
+            (Truth::Class(_), "classification") => {}
+            (Truth::Map(map), "semantic") => map.check_classes(self.model.classes, &sample.id)?,
+            (_, task) => return complain(format!("its truth is not of the network's task, {task}")),
+        }
+        let hash = hash_of(&image, &truth);
+        Ok(Sample { id: sample.id, image, truth, hash })
+    }
+
+    /// The defence of a row.
+    pub(super) fn defence(&self, spec: &DefenceSpec) -> Result<Defence> {
+        let Heads { head, bank } = self.heads.get(&spec.kind).cloned().unwrap_or_default();
+        let settings = DefenceSettings {
+            budget: budget(spec.norm, spec.epsilon_255),
+            steps: spec.steps,
+            size: spec.step_255.map(|s| (s / 255.0) as f32),
+            schedule: Schedule::named(spec.schedule())?,
+            views: view_set(&spec.views)?,
+            pairing: pairing(spec),
+            cells: spec.cells as f32,
+            head,
+            bank,
+        };
+        Ok(Defence::named(&spec.kind, &self.model, settings)?)
+    }
+
+    /// What an adaptive attacker keeps high where the defence raises nothing.
+    pub(super) fn plain_objective(&self, spec: &DefenceSpec) -> Result<Equivariance> {
+        let fixed = self.model.network.fixed_size().is_some();
+        let views = view_set(&spec.views)?.fitted(fixed, self.model.multiple);
+        Ok(Equivariance { pairing: pairing(spec), ..Equivariance::new(views) })
+    }
+
+    /// The detector of this description; the error estimate looks as `variance` does.
+    pub(super) fn detector(&self, spec: &DetectorSpec, seed: u64) -> Result<Detector> {
+        let heads = self.heads.get(&spec.kind).cloned().unwrap_or_default();
+        let kind = if spec.kind == ERROR_ESTIMATE { "variance" } else { &spec.kind };
+        Ok(Detector::named(kind, &self.model, view_set(&spec.views)?, heads, seed)?)
+    }
+}
+
+fn pairing(spec: &DefenceSpec) -> Pairing {
+    match spec.pairing {
+        PairingName::Anchor => Pairing::Anchor,
+        PairingName::AllPairs => Pairing::AllPairs,
+    }
+}
+
+/// The heads a subject names, and their fingerprints.
+fn heads(rule: &SubjectRule) -> Result<(BTreeMap<String, Heads>, BTreeMap<String, Key>)> {
+    let (mut heads, mut keys) = (BTreeMap::new(), BTreeMap::new());
+    let bytes = |path: &Path| std::fs::read(path).map_err(|e| Error::io(path, e));
+    if let Some(path) = &rule.rotation_head {
+        keys.insert("rotation".to_string(), Key::of_parts(&[&bytes(path)?]));
+        heads.insert("rotation".to_string(), Heads { head: Some(Head::load(path)?), bank: None });
+    }
+    match (&rule.contrastive_head, &rule.contrastive_bank) {
+        (Some(head), Some(bank)) => {
+            keys.insert("contrastive".to_string(), Key::of_parts(&[&bytes(head)?, &bytes(bank)?]));
+            let loaded = Heads { head: Some(Head::load(head)?), bank: Some(Bank::load(bank)?) };
+            heads.insert("contrastive".to_string(), loaded);
+        }
+        (None, None) => {}
+        _ => {
+            let words = "contrastive_head and contrastive_bank belong together";
+            return Err(Error::Request(format!("subject {}: {words}", rule.name)));
+        }
+    }
+    Ok((heads, keys))
+}
+
+/// A hash of pixels and truth.
+fn hash_of(image: &Image, truth: &Truth) -> Key {
+    let size = [image.height() as u64, image.width() as u64].map(u64::to_le_bytes).concat();
+    let pixels: Vec<u8> = image.pixels().iter().flat_map(|v| v.to_le_bytes()).collect();
+    let labels = |map: &LabelMap| map.labels().iter().flat_map(|l| l.to_le_bytes()).collect::<Vec<u8>>();
+    let truth = match truth {
+        Truth::Class(class) => (*class as u64).to_le_bytes().to_vec(),
+        Truth::Map(map) => labels(map),
+        Truth::Instances(_) => Vec::new(),
+    };
+    Key::of_parts(&[&size, &pixels, &truth])
+}

@@ -1,0 +1,295 @@
+//! One unit of work: change an image, defend it, look at it; and hold every answer against the truth.
+//!
+//! Attacked images are rounded to eight bits before anybody judges them, as a file would hold them. Seeds come from the experiment's seed, the draw
+//! and the image's name, so they depend neither on order nor on shards; a defence is judged with other random numbers than an attacker
+//! drew, except by `fixed-seed`, who knows them.
+
+use std::time::Instant;
+
+use evenkeel::attack::{Attack, Situation, permuted};
+use evenkeel::budget::{Budget, Norm};
+use evenkeel::corrupt::Corruption;
+use evenkeel::defence::Defence;
+use evenkeel::detect::{Detector, Looks, Outputs};
+use evenkeel::image::{IGNORED, LabelMap};
+use evenkeel::objective::{LossKind, Progress, Terms, ViewObjective, ViewTerm};
+use evenkeel::task::{Prediction, Truth};
+use evenkeel::{Image, Random};
+
+use super::count;
+use super::subject::{Sample, Subject};
+use crate::experiment::spec::ERROR_ESTIMATE;
+use crate::experiment::{AttackSpec, DefenceSpec, Threat};
+use crate::metric::key_of;
+use crate::record::{Answered, Body, Clock, Detected, Entry, Judged, Passes, Shown, Tally};
+use crate::store::Key;
+use crate::{Error, Result};
+
+/// Groups of cells that stand for all in an error estimate.
+const GROUPS: usize = 128;
+
+/// The seeds of an image under a draw.
+#[derive(Clone, Copy)]
+pub(super) struct Seeds {
+    attack: u64,
+    defence: u64,
+    corruption: u64,
+}
+
+impl Seeds {
+    pub(super) fn new(root: u64, draw: u64, id: &str) -> Self {
+        let image = Random::new(root).fork(draw).fork(key_of(id));
+        // the same weather for every draw
+        let corruption = Random::new(root).fork(u64::MAX).fork(key_of(id)).seed();
+        Self { attack: image.fork(0).seed(), defence: image.fork(1).seed(), corruption }
+    }
+}
+
+/// A look of the network at an image, against the truth.
+pub(super) struct Bench<'a> {
+    pub(super) subject: &'a Subject,
+    pub(super) sample: &'a Sample,
+    pub(super) target: Option<Truth>,
+}
+
+/// What a unit took.
+struct Stint {
+    passes: Passes,
+    seconds: f64,
+}
+
+/// Does something and says what it took.
+fn watched<T>(work: impl FnOnce() -> Result<T>) -> Result<(T, Stint)> {
+    count::take();
+    let start = Instant::now();
+    let done = work()?;
+    Ok((done, Stint { seconds: start.elapsed().as_secs_f64(), passes: count::take() }))
+}
+
+/// What an attack is made with.
+pub(super) struct Adversary<'a> {
+    pub(super) spec: &'a AttackSpec,
+    /// The defence that it looks through.
+    pub(super) defence: Option<&'a Defence>,
+    /// The objective that it keeps high.
+    pub(super) objective: Option<&'a dyn ViewObjective>,
+}
+
+impl<'a> Bench<'a> {
+    /// A bench for a threat, with its target if it has one.
+    pub(super) fn new(subject: &'a Subject, sample: &'a Sample, threat: &Threat, root: u64) -> Result<Self> {
+        let target = match threat {
+            Threat::Attack(AttackSpec { target: Some(words), .. }) => {
+                Some(target(subject, sample, words, root)?)
+            }
+            _ => None,
+        };
+        Ok(Self { subject, sample, target })
+    }
+
+    fn entry(&self, key: Key, body: Body, stint: Stint, look_seconds: f64) -> Entry {
+        let clock = Clock { seconds: stint.seconds, look_seconds, peak_bytes: peak_bytes() };
+        Entry { key, id: self.sample.id.clone(), image: self.sample.hash, body, passes: stint.passes, clock }
+    }
+
+    /// The answer for an image, held against the truth; with the seconds of the look.
+    fn judge(&self, image: &Image) -> Result<(Judged, f64)> {
+        let model = &self.subject.model;
+        let start = Instant::now();
+        let scores = model.scores(image)?;
+        let prediction = model.task.predict(&scores, image.size())?;
+        let seconds = start.elapsed().as_secs_f64();
+        let situation = Situation {
+            model,
+            image,
+            truth: &self.sample.truth,
+            target: None,
+            defence: None,
+            objective: None,
+        };
+        let labels = model.task.labels(&self.sample.truth, scores.extents(&model.output)?, image.size())?;
+        let (loss, _) = evenkeel::objective::Loss::against(LossKind::CrossEntropy, labels)
+            .evaluate(&scores, Progress::ONCE)?;
+        let judged = Judged {
+            score: model.task.score(&prediction, situation.truth),
+            loss,
+            to_target: self.target.as_ref().map(|t| model.task.score(&prediction, t)),
+            tally: tally(&prediction, situation.truth, model.classes)?,
+        };
+        Ok((judged, seconds))
+    }
+
+    /// The image of a work, and what is recorded of it.
+    pub(super) fn show(
+        &self,
+        key: Key,
+        threat: &Threat,
+        adversary: Option<&Adversary<'_>>,
+        seeds: Seeds,
+    ) -> Result<(Entry, Image)> {
+        let clean = &self.sample.image;
+        let ((image, value, seen_score), stint) = watched(|| match (threat, adversary) {
+            (Threat::Clean, _) => Ok((clean.clone(), None, None)),
+            (Threat::Corruption { kind, severity }, _) => {
+                let corrupted = Corruption::named(kind)?.apply(clean, *severity, seeds.corruption)?;
+                Ok((corrupted.rounded_to_8_bits(), None, None))
+            }
+            (Threat::Attack(_), Some(adversary)) => {
+                let outcome = self.attack(adversary, seeds)?;
+                let value = outcome.value.is_finite().then_some(outcome.value);
+                Ok((outcome.image.rounded_to_8_bits(), value, Some(outcome.score)))
+            }
+            (Threat::Attack(_), None) => Err(Error::Request("an attack needs an attacker".into())),
+        })?;
+        let term_gradient = match adversary.and_then(|a| a.objective.filter(|_| a.defence.is_none())) {
+            Some(objective) => Some(self.term_gradient(objective, &image, seeds)?),
+            None => None,
+        };
+        let (answer, look_seconds) = self.judge(&image)?;
+        let (linf_255, l2) = distances(clean, &image);
+        let shown = Shown { answer, linf_255, l2, value, seen_score, term_gradient };
+        Ok((self.entry(key, Body::Shown(shown), stint, look_seconds), image))
+    }
+
+    fn attack(&self, adversary: &Adversary<'_>, seeds: Seeds) -> Result<evenkeel::attack::Outcome> {
+        let spec = adversary.spec;
+        let situation = Situation {
+            model: &self.subject.model,
+            image: &self.sample.image,
+            truth: &self.sample.truth,
+            target: self.target.as_ref(),
+            defence: adversary.defence,
+            objective: adversary.objective,
+        };
+        let known = spec.kind == "fixed-seed" && adversary.defence.is_some();
+        let settings = spec.settings(if known { seeds.defence } else { seeds.attack });
+        Ok(Attack::named(&spec.kind)?.run(&situation, &settings)?)
+    }
+
+    /// How long the gradient of an objective alone is: zero would mean that an adaptive attacker's second term does nothing.
+    fn term_gradient(&self, objective: &dyn ViewObjective, image: &Image, seeds: Seeds) -> Result<f64> {
+        let model = &self.subject.model;
+        let views = vec![ViewTerm { weight: 1.0, objective }];
+        let terms = Terms { output: "", feature: &model.feature, losses: vec![], views };
+        let random = Random::new(seeds.attack).fork(u64::MAX);
+        let seen = terms.evaluate(&*model.network, image, Progress::ONCE, &random, true)?;
+        let square = |g: &Vec<f32>| g.iter().map(|v| f64::from(*v).powi(2)).sum::<f64>();
+        Ok(seen.gradient.as_ref().map_or(0.0, square).sqrt())
+    }
+
+    /// A defended answer, and the image it was given for.
+    pub(super) fn answer(
+        &self,
+        key: Key,
+        (defence, spec): (&Defence, &DefenceSpec),
+        image: &Image,
+        seeds: Seeds,
+        measure: bool,
+    ) -> Result<(Entry, Image)> {
+        let model = &self.subject.model;
+        let (defended, stint) = watched(|| Ok(defence.apply(model, image, seeds.defence)?.image))?;
+        let (answer, look_seconds) = self.judge(&defended)?;
+        let objective = |shown: &Image| match (&defence.objective, measure) {
+            (Some(objective), true) => self.objective(&**objective, spec, shown).map(Some),
+            _ => Ok(None),
+        };
+        let (linf_255, l2) = distances(image, &defended);
+        let (objective_before, objective_after) = (objective(image)?, objective(&defended)?);
+        let answered = Answered { answer, linf_255, l2, objective_before, objective_after };
+        Ok((self.entry(key, Body::Answered(answered), stint, look_seconds), defended))
+    }
+
+    /// A defence's objective at an image, for the same views every time; that of equivariance and invariance per comparison.
+    fn objective(&self, objective: &dyn ViewObjective, spec: &DefenceSpec, image: &Image) -> Result<f64> {
+        let model = &self.subject.model;
+        let views = vec![ViewTerm { weight: 1.0, objective }];
+        let terms = Terms { output: "", feature: &model.feature, losses: vec![], views };
+        let random = Random::new(key_of(&self.sample.id));
+        let seen = terms.evaluate(&*model.network, image, Progress::ONCE, &random, false)?;
+        let count = objective.draw(&random.fork(0)).len() as f64;
+        let comparisons = match (spec.kind.as_str(), spec.pairing) {
+            ("equivariance" | "invariance", crate::experiment::PairingName::Anchor) => count,
+            ("equivariance" | "invariance", _) => count * (count + 1.0) / 2.0,
+            _ => 1.0,
+        };
+        Ok(seen.value / comparisons)
+    }
+
+    /// What a detector says of an image.
+    pub(super) fn detect(&self, key: Key, detector: &Detector, kind: &str, image: &Image) -> Result<Entry> {
+        let model = &self.subject.model;
+        let (detected, stint) = watched(|| {
+            if kind != ERROR_ESTIMATE {
+                let score = detector.score(model, image)?;
+                return Ok(Detected { score, variances: Vec::new(), cells: 0, true_error: None });
+            }
+            let views = detector.views.draw(&Random::new(detector.seed));
+            let looks = Looks::at(model, image, &views, Outputs::Softmax)?;
+            let variances = looks.cell_variances();
+            let cells = variances.len();
+            let true_error = Some(looks.true_error(&self.sample.truth));
+            let score = evenkeel::detect::expected_error(&variances, 0.0);
+            Ok(Detected { score, variances: grouped(variances), cells, true_error })
+        })?;
+        Ok(self.entry(key, Body::Detected(detected), stint, 0.0))
+    }
+}
+
+/// The means of groups of equal number, in rising order.
+fn grouped(mut variances: Vec<f32>) -> Vec<f32> {
+    variances.sort_by(f32::total_cmp);
+    let groups = GROUPS.min(variances.len());
+    let mean = |k: usize| {
+        let part = &variances[k * variances.len() / groups..(k + 1) * variances.len() / groups];
+        (part.iter().map(|v| f64::from(*v)).sum::<f64>() / part.len() as f64) as f32
+    };
+    (0..groups).map(mean).collect()
+}
+
+fn distances(from: &Image, to: &Image) -> (f64, f64) {
+    let distance = |norm| Budget { norm, radius: 0.0 }.distance(from, to);
+    (255.0 * distance(Norm::Linf), distance(Norm::L2))
+}
+
+fn tally(prediction: &Prediction, truth: &Truth, classes: usize) -> Result<Tally> {
+    match (prediction, truth) {
+        (Prediction::Class(said), Truth::Class(truth)) => Ok(Tally::Class { truth: *truth, said: *said }),
+        (Prediction::Map(said), Truth::Map(is)) => {
+            let zero = || vec![0u64; classes];
+            let (mut right, mut truth, mut predicted) = (zero(), zero(), zero());
+            for (&said, &is) in said.labels().iter().zip(is.labels()).filter(|(_, is)| **is != IGNORED) {
+                truth[usize::from(is)] += 1;
+                predicted[usize::from(said)] += 1;
+                right[usize::from(is)] += u64::from(said == is);
+            }
+            Ok(Tally::Pixels { right, truth, predicted })
+        }
+        _ => Err(Error::Request("an answer of another task than the truth".into())),
+    }
+}
+
+/// What an attacker wants said: the truth with its classes renamed, or one class everywhere.
+fn target(subject: &Subject, sample: &Sample, words: &str, root: u64) -> Result<Truth> {
+    let classes = subject.model.classes;
+    if words == "permuted" {
+        return Ok(permuted(&sample.truth, classes, root)?);
+    }
+    let class: usize = words.parse().ok().filter(|c| *c < classes).ok_or_else(|| {
+        Error::Request(format!("target {words}: write permuted, or a class number below {classes}"))
+    })?;
+    Ok(match &sample.truth {
+        Truth::Map(map) => {
+            let labels = vec![class as u16; map.labels().len()];
+            Truth::Map(LabelMap::new(map.height(), map.width(), labels)?)
+        }
+        _ => Truth::Class(class),
+    })
+}
+
+/// The most memory this process has held so far; 0 where the system does not say.
+fn peak_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
+    let kilobytes = line.and_then(|l| l.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    kilobytes.unwrap_or(0) * 1024
+}

@@ -1,0 +1,310 @@
+//! The store of a study: a folder with the design, one append-only log for each shard, and a lock for each log.
+//!
+//!     DIR/study.json            the design, as last run         DIR/shard-1-of-1.log     results as they came
+//!     DIR/experiment.toml       the experiment, for people      DIR/shard-1-of-1.lock    held while a process writes the log
+//!
+//! A result belongs to a key (what was done, see `experiment::design`) and an image. The index in memory knows where each lies; the results
+//! themselves stay on disk, so memory grows by some bytes a result and not with images. Later results replace earlier ones of the
+//! same key and image. Invariant: what [`Store::append`] has returned from is not lost when the process is killed.
+
+mod frame;
+mod key;
+mod log;
+
+#[cfg(test)]
+mod tests;
+
+pub use key::Key;
+pub use log::Log;
+
+use std::collections::HashMap;
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+
+use evenkeel::image::write_atomically;
+
+use crate::experiment::Design;
+use crate::record::Entry;
+use crate::{Error, Result};
+
+/// A part of a study: the images whose number leaves this remainder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shard {
+    /// From 1.
+    pub number: usize,
+    /// How many there are.
+    pub count: usize,
+}
+
+impl Shard {
+    /// All of it.
+    pub const WHOLE: Self = Self { number: 1, count: 1 };
+
+    /// From `3/16`.
+    ///
+    /// # Errors
+    /// In words.
+    pub fn parse(text: &str) -> Result<Self> {
+        let parts = text.split_once('/').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
+        match parts {
+            Some((number, count)) if (1..=count).contains(&number) => Ok(Self { number, count }),
+            _ => Err(Error::Request(format!("shard {text}: write NUMBER/COUNT, 1/16 to 16/16 say"))),
+        }
+    }
+
+    /// Whether the image at this place is in it.
+    pub fn has(self, place: usize) -> bool {
+        place % self.count == self.number - 1
+    }
+
+    fn stem(self) -> String {
+        format!("shard-{}-of-{}", self.number, self.count)
+    }
+}
+
+/// Where a result lies.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    log: u32,
+    offset: u64,
+    image: Key,
+}
+
+/// The results of a study, and a log to add to.
+pub struct Store {
+    folder: PathBuf,
+    logs: Vec<Log>,
+    index: HashMap<Key, Place>,
+    /// The log that is written, and the lock that is held for it.
+    own: Option<(usize, File)>,
+    mended: Vec<String>,
+}
+
+/// The key of a result: what was done, and to which image.
+fn place_key(key: &Key, image: &str) -> Key {
+    Key::of_parts(&[&key.bytes(), image.as_bytes()])
+}
+
+impl Store {
+    /// Opens a folder to read what is there.
+    ///
+    /// # Errors
+    /// If a log is damaged anywhere but at its end.
+    pub fn read(folder: &Path) -> Result<Self> {
+        let mut store = Self {
+            folder: folder.to_owned(),
+            logs: Vec::new(),
+            index: HashMap::new(),
+            own: None,
+            mended: Vec::new(),
+        };
+        let entries = std::fs::read_dir(folder).map_err(|e| Error::io(folder, e))?;
+        let paths = entries.map(|e| Ok(e?.path())).collect::<std::io::Result<Vec<_>>>();
+        let mut paths = paths.map_err(|e| Error::io(folder, e))?;
+        paths.retain(|p| p.extension().is_some_and(|e| e == "log"));
+        paths.sort();
+        for path in paths {
+            store.take_in(&path)?;
+        }
+        Ok(store)
+    }
+
+    /// Opens a folder to add the results of a shard, making the folder if need be. A result cut short by a crash is cut off.
+    ///
+    /// # Errors
+    /// If another process writes this shard, the folder cannot be written, or a log is damaged anywhere but at its end.
+    pub fn open(folder: &Path, shard: Shard) -> Result<Self> {
+        let fail = |e: std::io::Error| Error::File {
+            path: folder.to_owned(),
+            reason: format!("cannot be written ({e}); name another folder with --out"),
+        };
+        std::fs::create_dir_all(folder).map_err(fail)?;
+        let lock_path = folder.join(format!("{}.lock", shard.stem()));
+        let lock = File::options().create(true).truncate(false).write(true).open(&lock_path).map_err(fail)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let reason = format!(
+                    "another process is running shard {}/{} of this study here; wait for it, or run another shard",
+                    shard.number, shard.count
+                );
+                return Err(Error::File { path: folder.to_owned(), reason });
+            }
+            Err(TryLockError::Error(e)) => return Err(Error::io(lock_path, e)),
+        }
+        let path = folder.join(format!("{}.log", shard.stem()));
+        let mended = Log::mend(&path)?;
+        let mut store = Self::read(folder)?;
+        let own = match store.logs.iter().position(|l| l.path() == path) {
+            Some(own) => own,
+            None => {
+                store.logs.push(Log::create(&path)?);
+                store.logs.len() - 1
+            }
+        };
+        store.own = Some((own, lock));
+        store.mended.extend(mended);
+        Ok(store)
+    }
+
+    fn take_in(&mut self, path: &Path) -> Result<()> {
+        let log = self.logs.len() as u32;
+        let index = &mut self.index;
+        let read = Log::read(path, |offset, payload| {
+            let entry =
+                Entry::parse(payload).map_err(|reason| Error::File { path: path.to_owned(), reason })?;
+            index.insert(place_key(&entry.key, &entry.id), Place { log, offset, image: entry.image });
+            Ok(())
+        })?;
+        self.logs.push(read);
+        Ok(())
+    }
+
+    /// What was mended on opening, in words.
+    pub fn mended(&self) -> &[String] {
+        &self.mended
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// How many results there are.
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.index.is_empty()
+    }
+
+    /// Whether there is a result for this key and image; with the image's hash, whether it is for the same bytes.
+    pub fn has(&self, key: &Key, id: &str, image: Option<&Key>) -> bool {
+        let place = self.index.get(&place_key(key, id));
+        place.is_some_and(|p| image.is_none_or(|image| p.image == *image))
+    }
+
+    /// The result for this key and image, with its picture if it has one.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub fn get(&self, key: &Key, id: &str) -> Result<Option<(Entry, Vec<u8>)>> {
+        let Some(place) = self.index.get(&place_key(key, id)) else { return Ok(None) };
+        let log = &self.logs[place.log as usize];
+        let payload = log.at(place.offset)?;
+        let fail = |reason| Error::File { path: log.path().to_owned(), reason };
+        let entry = Entry::parse(&payload).map_err(fail)?;
+        let picture = Entry::picture(&payload).to_vec();
+        Ok(Some((entry, picture)))
+    }
+
+    /// Adds a result. It is safe from this process's death once this returns.
+    ///
+    /// # Errors
+    /// If the disk refuses; what was there before stays as it was.
+    pub fn append(&mut self, entry: &Entry, picture: &[u8]) -> Result<()> {
+        let Some((own, _)) = &self.own else {
+            return Err(Error::Request("this store was opened to be read only".into()));
+        };
+        let log = &mut self.logs[*own];
+        let offset = log.append(&entry.payload(picture)?)?;
+        let place = Place { log: *own as u32, offset, image: entry.image };
+        self.index.insert(place_key(&entry.key, &entry.id), place);
+        Ok(())
+    }
+
+    /// Adds what another store has of a design and this one has not; says how many results that were.
+    ///
+    /// # Errors
+    /// If two results of one image are of different pixels, or a store cannot be read or written.
+    pub fn take_from(&mut self, other: &Self, design: &Design) -> Result<usize> {
+        let mut taken = 0;
+        for (subject, card) in design.subjects.iter().enumerate() {
+            for key in design.keys(subject) {
+                for id in &card.images {
+                    let Some((entry, picture)) = other.get(&key, id)? else { continue };
+                    if self.has(&key, id, Some(&entry.image)) {
+                        continue;
+                    }
+                    if self.has(&key, id, None) {
+                        let words = "has other pixels in another shard; run the shards on the same images";
+                        return Err(Error::Request(format!("{} {id}: {words}", card.rule.name)));
+                    }
+                    self.append(&entry, &picture)?;
+                    taken += 1;
+                }
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Brings everything to the disk itself.
+    ///
+    /// # Errors
+    /// If the disk refuses.
+    pub fn sync(&self) -> Result<()> {
+        match &self.own {
+            Some((own, _)) => self.logs[*own].sync(),
+            None => Ok(()),
+        }
+    }
+
+    /// Keeps the design beside the logs.
+    ///
+    /// # Errors
+    /// If it cannot be written, or another process is at work on another experiment here.
+    pub fn keep_design(&self, design: &Design) -> Result<()> {
+        if let Some(before) = read_design(&self.folder)?
+            && before != *design
+            && let Some(other) = self.others_at_work()?
+        {
+            let reason = format!(
+                "{other} is running another experiment here; wait for it, or name another folder with --out"
+            );
+            return Err(Error::File { path: self.folder.clone(), reason });
+        }
+        write_atomically(self.folder.join("experiment.toml"), design.experiment.to_toml()?.as_bytes())?;
+        write_atomically(self.folder.join("study.json"), design.to_json()?.as_bytes())?;
+        Ok(())
+    }
+
+    /// A lock in the folder that another process holds.
+    fn others_at_work(&self) -> Result<Option<String>> {
+        let own = self.own.as_ref().map(|(own, _)| self.logs[*own].path().with_extension("lock"));
+        let entries = std::fs::read_dir(&self.folder).map_err(|e| Error::io(&self.folder, e))?;
+        for entry in entries {
+            let path = entry.map_err(|e| Error::io(&self.folder, e))?.path();
+            if path.extension().is_some_and(|e| e == "lock") && Some(&path) != own.as_ref() {
+                let file = File::open(&path).map_err(|e| Error::io(&path, e))?;
+                if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+                    return Ok(path.file_stem().map(|s| s.to_string_lossy().into_owned()));
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The design kept in a folder, if there is one.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn read_design(folder: &Path) -> Result<Option<Design>> {
+    let path = folder.join("study.json");
+    match std::fs::read(&path) {
+        Ok(bytes) => {
+            let design = serde_json::from_slice(&bytes);
+            let fail = |e: serde_json::Error| Error::File {
+                path,
+                reason: format!(
+                    "is not a design of this version ({e}); run the study again with its experiment"
+                ),
+            };
+            Ok(Some(design.map_err(fail)?))
+        }
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(Error::io(path, e)),
+    }
+}

@@ -1,0 +1,102 @@
+//! A log that is cut anywhere, damaged anywhere, or written by two.
+
+use super::*;
+use crate::record::{Body, Clock, Detected, Passes};
+
+fn entry(id: usize) -> Entry {
+    let detected = Detected { score: id as f64 / 3.0, variances: Vec::new(), cells: 0, true_error: None };
+    let key = Key::of(&"some work").unwrap();
+    Entry {
+        key,
+        id: format!("image {id}"),
+        image: Key::of(&id).unwrap(),
+        body: Body::Detected(detected),
+        passes: Passes::default(),
+        clock: Clock::default(),
+    }
+}
+
+fn filled(folder: &Path, count: usize) -> PathBuf {
+    let mut store = Store::open(folder, Shard::WHOLE).unwrap();
+    (0..count).for_each(|i| store.append(&entry(i), &[i as u8; 40]).unwrap());
+    folder.join("shard-1-of-1.log")
+}
+
+#[test]
+fn what_was_written_is_read_back_and_replaced_by_what_comes_later() {
+    let folder = tempfile::tempdir().unwrap();
+    filled(folder.path(), 3);
+    let mut store = Store::open(folder.path(), Shard::WHOLE).unwrap();
+    let (found, picture) = store.get(&entry(2).key, "image 2").unwrap().unwrap();
+    assert_eq!((found, picture), (entry(2), vec![2; 40]));
+    assert!(store.get(&entry(2).key, "image 9").unwrap().is_none());
+    assert!(!store.has(&entry(1).key, "image 1", Some(&Key::of(&"other pixels").unwrap())));
+    store.append(&entry(1), b"new").unwrap();
+    assert_eq!(store.get(&entry(1).key, "image 1").unwrap().unwrap().1, b"new");
+    drop(store);
+    let store = Store::read(folder.path()).unwrap();
+    assert_eq!((store.len(), store.get(&entry(1).key, "image 1").unwrap().unwrap().1), (3, b"new".to_vec()));
+}
+
+#[test]
+fn a_log_cut_anywhere_loses_at_most_the_last_result_and_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = filled(folder.path(), 3);
+    let whole = std::fs::read(&log).unwrap();
+    let ends: Vec<usize> = (0..=3)
+        .map(|n| {
+            let other = tempfile::tempdir().unwrap();
+            std::fs::read(filled(other.path(), n)).unwrap().len()
+        })
+        .collect();
+    for cut in 0..whole.len() {
+        std::fs::write(&log, &whole[..cut]).unwrap();
+        let mut store = Store::open(folder.path(), Shard::WHOLE).unwrap();
+        let sound = ends.iter().filter(|e| **e <= cut).count().saturating_sub(1);
+        assert_eq!(store.len(), sound, "cut at {cut}");
+        (sound..3).for_each(|i| store.append(&entry(i), &[i as u8; 40]).unwrap());
+        drop(store);
+        assert_eq!(std::fs::read(&log).unwrap(), whole, "cut at {cut} and written on");
+    }
+    // a file system that kept the length but not the bytes
+    std::fs::write(&log, [&whole[..ends[2]], &[0; 100]].concat()).unwrap();
+    assert_eq!(Store::open(folder.path(), Shard::WHOLE).unwrap().len(), 2);
+}
+
+#[test]
+fn damage_before_the_end_is_refused_with_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = filled(folder.path(), 3);
+    let whole = std::fs::read(&log).unwrap();
+    let last = std::fs::read(filled(tempfile::tempdir().unwrap().path(), 2)).unwrap().len();
+    for at in (0..last).step_by(7) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0x40;
+        std::fs::write(&log, &bytes).unwrap();
+        let Err(error) = Store::open(folder.path(), Shard::WHOLE) else {
+            panic!("damage at {at} was not seen")
+        };
+        let said = error.to_string();
+        assert!(said.contains("shard-1-of-1.log"), "{said}");
+        assert!(said.contains("truncate -s") || said.contains("move it away"), "{said}");
+        assert_eq!(std::fs::read(&log).unwrap(), bytes, "nothing was touched");
+    }
+}
+
+#[test]
+fn a_second_writer_of_a_shard_is_refused_and_of_another_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = Store::open(folder.path(), Shard { number: 1, count: 2 }).unwrap();
+    let Err(error) = Store::open(folder.path(), Shard { number: 1, count: 2 }) else { panic!("two writers") };
+    assert!(error.to_string().contains("another process"), "{error}");
+    assert!(Store::open(folder.path(), Shard { number: 2, count: 2 }).is_ok());
+    drop(first);
+    assert!(Store::open(folder.path(), Shard { number: 1, count: 2 }).is_ok());
+}
+
+#[test]
+fn shards_are_parsed_and_part_the_images() {
+    assert!(Shard::parse("0/3").is_err() && Shard::parse("4/3").is_err() && Shard::parse("x").is_err());
+    let shards: Vec<Shard> = ["1/3", "2/3", "3/3"].iter().map(|s| Shard::parse(s).unwrap()).collect();
+    assert!((0..20).all(|place| shards.iter().filter(|s| s.has(place)).count() == 1));
+}

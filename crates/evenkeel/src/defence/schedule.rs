@@ -1,0 +1,95 @@
+//! Schedules: what a defence does with the gradients it may take. The published one comes first; the others use the same number of
+//! gradients otherwise.
+
+use crate::ascent::Keep;
+use crate::budget::{Budget, Norm};
+use crate::error::{Error, Result};
+use crate::step::{Averaged, Corners, Langevin, Step};
+
+/// How much of past directions small steps keep.
+const DECAY: f32 = 0.75;
+/// Looks without a new height after which a climb is over.
+const PATIENCE: usize = 3;
+
+/// How gradients are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Schedule {
+    /// Steps of twice the radius along the sign of gradient plus annealed noise (SGLD).
+    Paper,
+    /// The same without noise.
+    Sgd,
+    /// Small steps along a decaying average of directions.
+    Averaged,
+    /// Gradients at random corners of the budget, averaged; one step from the image along the average.
+    Corners,
+    /// Small steps along averaged directions, over when the objective rises no more; the highest image answers.
+    EarlyStop,
+}
+
+impl Schedule {
+    /// Every schedule.
+    pub const ALL: [Self; 5] = [Self::Paper, Self::Sgd, Self::Averaged, Self::Corners, Self::EarlyStop];
+    /// The schedule unless another is asked for.
+    pub const DEFAULT: Self = Self::Paper;
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Paper => "paper",
+            Self::Sgd => "sgd",
+            Self::Averaged => "averaged",
+            Self::Corners => "corners",
+            Self::EarlyStop => "early-stop",
+        }
+    }
+
+    /// The schedule of this name.
+    ///
+    /// # Errors
+    /// Listing the names there are.
+    pub fn named(name: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|s| s.name() == name).ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            Error::setting(format!("schedule {name}"), format!("is not one of {names}"))
+        })
+    }
+
+    /// The size of a step if none is given: twice the radius, or as much as brings small steps across the budget two and a half
+    /// times over.
+    pub fn size(self, radius: f32, steps: usize) -> f32 {
+        match self {
+            Self::Paper | Self::Sgd | Self::Corners => 2.0 * radius,
+            Self::Averaged | Self::EarlyStop => radius * (2.5 / steps.max(1) as f32).min(2.0),
+        }
+    }
+
+    /// The step, if it is the published one or that without noise: those can be unrolled.
+    pub(crate) fn langevin(self, size: f32, budget: &Budget) -> Option<Langevin> {
+        // in L2 a step beyond the ball only loses precision
+        let size = if budget.norm == Norm::L2 { size.min(4.0 * budget.radius) } else { size };
+        match self {
+            Self::Paper => Some(Langevin { size, noise: true }),
+            Self::Sgd => Some(Langevin { size, noise: false }),
+            _ => None,
+        }
+    }
+
+    /// The step it takes.
+    pub(crate) fn step(self, size: f32, budget: &Budget) -> Box<dyn Step> {
+        match (self.langevin(size, budget), self) {
+            (Some(step), _) => Box::new(step),
+            (None, Self::Corners) => Box::new(Corners::new(size)),
+            (None, _) => Box::new(Averaged::new(size, DECAY)),
+        }
+    }
+
+    /// Which image answers.
+    pub(crate) fn keep(self) -> Keep {
+        if self == Self::EarlyStop { Keep::Best } else { Keep::Last }
+    }
+
+    /// After how many looks without a new height it is over.
+    pub(crate) fn patience(self) -> Option<usize> {
+        (self == Self::EarlyStop).then_some(PATIENCE)
+    }
+}
