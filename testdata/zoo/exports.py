@@ -2,11 +2,12 @@
 
     python testdata/zoo/exports.py PATH/TO/evenkeel [NAME ...]            (needs torch, torchvision, numpy, onnx, onnxruntime)
 
-For each network of make.py, and both Mask R-CNNs: weights by the rule are saved with torch.save (wrapped in `state_dict`, names with `module.`), imported and recognised, and
+For each network of make.py, and the three Mask R-CNNs: weights by the rule are saved with torch.save (wrapped in `state_dict`, names with `module.`), imported and recognised, and
 written as ONNX. The answers compared are PyTorch's, onnxruntime's, and (by `evenkeel model check`) those of the ONNX file and of the safetensors file.
 """
 
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -33,20 +34,31 @@ def apart(got, expected):
     return np.abs(got - expected).max() / max(np.abs(expected).max(), 1e-30) if got.shape == expected.shape else np.inf
 
 
-def compare(program, folder, name, module, answer, image):
-    state = {f"module.{key}": value for key, value in module.state_dict().items()}
+def older(key):
+    """The names of torchvision's COCO weights, which are from before the blocks of the pyramid and the heads had numbers."""
+    key = re.sub(r"(fpn\.(?:inner|layer)_blocks\.\d)\.0\.", r"\1.", key)
+    key = key.replace("rpn.head.conv.0.0.", "rpn.head.conv.")
+    return re.sub(r"roi_heads\.mask_head\.(\d)\.0\.", lambda m: f"roi_heads.mask_head.mask_fcn{int(m[1]) + 1}.", key)
+
+
+def compare(program, folder, name, module, answer, images):
+    rename = older if name.endswith("_coco") else lambda key: key
+    state = {f"module.{rename(key)}": value for key, value in module.state_dict().items()}
     torch.save({"epoch": 3, "best": 0.5, "state_dict": state}, folder / "net.pth")
-    size = tuple(image.shape[2:])
-    with torch.no_grad():
-        expected = {key: value.numpy() for key, value in answer(module, image).items()}
     arch = ["--arch", name] if name.endswith("_os8") else []
     told = run(program, "model", "import", folder / "net.pth", *arch, "--onnx", "-o", folder / "net.onnx")
     assert told.startswith(name + ","), told
     run(program, "model", "import", folder / "net.pth", *arch, "-o", folder / "net.safetensors")
     onnx.checker.check_model(folder / "net.onnx")
     session = onnxruntime.InferenceSession(folder / "net.onnx", providers=["CPUExecutionProvider"])
-    answers = dict(zip([output.name for output in session.get_outputs()], session.run(None, {"image": image.numpy()})))
-    worst = max(apart(answers[key], value) for key, value in expected.items())
+    for image in images:
+        with torch.no_grad():
+            expected = {key: value.numpy() for key, value in answer(module, image).items()}
+        answers = dict(zip([output.name for output in session.get_outputs()], session.run(None, {"image": image.numpy()})))
+        worst = max(apart(answers[key], value) for key, value in expected.items())
+        if worst < 1e-3:
+            break
+    size = tuple(image.shape[2:])
     np.savez(folder / "ref.npz", image=image.numpy(), **answers)
     for file in ("net.onnx", "net.safetensors"):
         checked = run(program, "model", "check", folder / file, "--against", folder / "ref.npz", "--size", "%dx%d" % size)
@@ -64,12 +76,12 @@ def instances(module, image):
 
 
 def separated(module, size):
-    """Of a few images the one whose scores are furthest apart: rounding may swap neighbours that are close."""
+    """Some images, those whose scores are furthest apart first: rounding may swap neighbours that are close. The first on which PyTorch and onnxruntime agree counts."""
     def gap(image):
         with torch.no_grad():
             return float(-instances(module, image)["scores"].diff().max())
 
-    return max((rule.field(f"image{i}", (1, 3, *size)) for i in range(12)), key=gap)
+    return sorted((rule.field(f"image{i}", (1, 3, *size)) for i in range(12)), key=gap, reverse=True)
 
 
 def main():
@@ -79,11 +91,14 @@ def main():
         for name, build, sizes in make.networks():
             if not asked or name in asked:
                 image = rule.field("image0", (1, 3, *sizes[1]))
-                compare(program, folder, name, rule.fill(build()).float(), logits, image)
-        for name in ("maskrcnn_resnet50_fpn", "maskrcnn_resnet50_fpn_v2"):
+                compare(program, folder, name, rule.fill(build()).float(), logits, [image])
+        for name in ("maskrcnn_resnet50_fpn", "maskrcnn_resnet50_fpn_v2", "maskrcnn_resnet50_fpn_coco"):
             if not asked or name in asked:
                 size = mask_rcnn.SIZES[1]
-                module = mask_rcnn.make(name, size, torch.float32)
+                module = mask_rcnn.make(name.removesuffix("_coco"), size, torch.float32)
+                if name.endswith("_coco"):
+                    for norm in (part for part in module.modules() if isinstance(part, torch.nn.BatchNorm2d)):
+                        norm.eps = 0.0
                 compare(program, folder, name, module, instances, separated(module, size))
 
 
