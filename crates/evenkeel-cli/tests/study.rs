@@ -225,6 +225,30 @@ fn two_runs_of_one_shard_do_not_meet() {
 }
 
 #[test]
+#[cfg(unix)]
+fn asked_to_stop_it_says_how_to_go_on() {
+    let bench = bench(SMALL);
+    let here = bench.path();
+    let run = evenkeel(here, &["study", "run", "my.toml", "--threads", "1", "--save-images"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let log = here.join("small.study/shard-1-of-1.log");
+    while std::fs::metadata(&log).map_or(0, |m| m.len()) < 4000 {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    Command::new("kill").args(["-INT", &run.id().to_string()]).status().unwrap();
+    let output = run.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("the same command goes on"), "{said}");
+    works(here, &["study", "run", "my.toml", "--save-images"]);
+    let image = here.join("small.study/images/crops/pgd_0/000000");
+    assert!(image.join("attacked.png").is_file() && image.join("equivariance.png").is_file());
+}
+
+#[test]
 fn every_template_runs_on_what_comes_with_the_program() {
     let bench = bench(SMALL);
     let here = bench.path();

@@ -50,7 +50,7 @@ pub(super) fn scores(board: &Board<'_>, subject: usize) -> Table {
     }
     if worst {
         table.notes.push(
-            "Worst case: for each image and draw, the untargeted attack at this radius that left the least. It is the honest figure of a \
+            "Worst case: for each image and draw, the untargeted attack at this radius that left the least, of those run against the defence. It is the honest figure of a \
              defence."
                 .into(),
         );

@@ -254,7 +254,8 @@ impl Shared<'_> {
             - answers.len()
             - detections.len();
         self.kept.fetch_add(kept, Ordering::SeqCst);
-        if shown_there && answers.is_empty() && detections.is_empty() {
+        let saved = album.as_ref().is_none_or(|a| a.path("attacked").exists());
+        if shown_there && saved && answers.is_empty() && detections.is_empty() {
             self.watch.done(number, None);
             return Ok(());
         }
@@ -276,7 +277,7 @@ impl Shared<'_> {
         let saved = |row: usize| {
             album.is_none_or(|a| a.path(&self.study.design.subjects[work.subject].rows[row].label).exists())
         };
-        let shown = there(&work.key) && album.is_none_or(|a| a.path("attacked").exists());
+        let shown = there(&work.key);
         let answers = (0..work.answers.len())
             .filter(|i| !there(&work.answers[*i].key) || !saved(work.answers[*i].row))
             .collect();
