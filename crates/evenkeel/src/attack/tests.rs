@@ -237,10 +237,14 @@ fn the_adaptive_attacks_second_term_has_a_gradient() {
 /// L2 steps without noise are smooth, so the gradient through the defence can be checked against differences of the defence itself.
 #[test]
 fn the_unrolled_gradient_is_that_of_the_whole_defence() {
+    [Schedule::Sgd, Schedule::Averaged].into_iter().for_each(unrolled_is_exact);
+}
+
+fn unrolled_is_exact(schedule: Schedule) {
     let model = classifier(true);
     let image = picture((8, 8), 5);
     let truth = Truth::Class(1);
-    let defence = Defence { size: 0.3, ..small_defence(&model, Budget::l2(0.5), 3, false) };
+    let defence = Defence { size: 0.3, schedule, ..small_defence(&model, Budget::l2(0.5), 3, false) };
     let situation = Situation {
         model: &model,
         image: &image,
@@ -274,8 +278,8 @@ fn the_unrolled_gradient_is_that_of_the_whole_defence() {
         off_identity += (central - along(&identity)).powi(2);
         total += central.powi(2);
     }
-    assert!(off < 0.01 * total, "off by {} of {total}", off);
-    assert!(off < 0.2 * off_identity, "no better than the identity: {off} {off_identity}");
+    assert!(off < 0.01 * total, "{schedule:?}: off by {off} of {total}");
+    assert!(off < 0.2 * off_identity, "{schedule:?}: no better than the identity: {off} {off_identity}");
 }
 
 /// In L∞ the sign is replaced by a tanh; what matters is that more than the identity comes back and that it is finite.

@@ -1,6 +1,6 @@
 //! The gradient through the defence's own steps.
 //!
-//! The defence is x_{t+1} = P(x_t + η·s(v_t)), v_t = g_t/(‖g_t‖ + 1e-10) + n_t, g_t the gradient of its objective at x_t, and P the
+//! The defence is x_{t+1} = P(x_t + η·s(v_t)), v_t = d·v_{t−1} + g_t/(‖g_t‖ + 1e-10) + n_t (d = 0 but for averaged directions), g_t the gradient of its objective at x_t, and P the
 //! projection, which depends on the attacked image as its centre. Backwards, with λ the gradient at x_{t+1}:
 //! through P exactly; through s by its derivative, where an L∞ step's sign is replaced by tanh(k·v/rms(v)) of sharpness k (rms held
 //! fixed) since a sign's own derivative is zero, and an L2 step v/‖v‖ is exact; through the normalisation exactly; through g_t by the
@@ -88,9 +88,23 @@ impl Landscape for UnrolledLandscape<'_> {
 }
 
 impl UnrolledLandscape<'_> {
-    /// The defence's step; without an objective none is ever taken.
-    fn step(&self) -> Langevin {
-        self.defence.langevin().unwrap_or(Langevin { size: self.defence.size, noise: false })
+    /// The defence's step and what is kept of the last direction; without an objective none is ever taken.
+    fn step(&self) -> (Langevin, f32) {
+        self.defence.unrolled().unwrap_or((Langevin { size: self.defence.size, noise: false }, 0.0))
+    }
+
+    /// v_t of every visit.
+    fn directions(&self, visits: &[Visit]) -> Vec<Vec<f32>> {
+        let (step, keep) = self.step();
+        let mut all: Vec<Vec<f32>> = Vec::with_capacity(visits.len());
+        for visit in visits {
+            let mut own = step.direction(&visit.gradient, visit.progress, &visit.random);
+            if let Some(last) = all.last().filter(|_| keep != 0.0) {
+                own.iter_mut().zip(last).for_each(|(o, l)| *o += keep * l);
+            }
+            all.push(own);
+        }
+        all
     }
 
     /// From the gradient at the defended image to the gradient at the attacked one.
@@ -98,13 +112,19 @@ impl UnrolledLandscape<'_> {
         let mut to_origin = vec![0.0; at_end.len()];
         let mut ahead = at_end;
         let mut after = end;
-        for visit in watched.visits.borrow().iter().rev() {
-            let direction = self.step().direction(&visit.gradient, visit.progress, &visit.random);
+        let visits = watched.visits.borrow();
+        let (_, keep) = self.step();
+        let mut to_later = vec![0.0; to_origin.len()];
+        for (visit, direction) in visits.iter().zip(self.directions(&visits)).rev() {
             let proposed = self.proposed(&visit.image, &direction);
             let (to_proposed, to_centre) =
                 pull_project(&self.defence.budget, origin, &proposed, &after, &ahead);
             to_origin.iter_mut().zip(&to_centre).for_each(|(o, c)| *o += c);
-            let to_gradient = self.pull_direction(&visit.gradient, &direction, &to_proposed);
+            let mut to_direction = self.pull_sign(&direction, &to_proposed);
+            // later directions contain this one
+            to_direction.iter_mut().zip(&to_later).for_each(|(d, l)| *d += keep * l);
+            let to_gradient = pull_normalised(&visit.gradient, &to_direction);
+            to_later = to_direction;
             let curved = hessian_product(&watched.inner, visit, &to_gradient)?;
             ahead = to_proposed.iter().zip(&curved).map(|(a, b)| a + b).collect();
             after.clone_from(&visit.image);
@@ -117,7 +137,7 @@ impl UnrolledLandscape<'_> {
 
     fn proposed(&self, image: &Image, direction: &[f32]) -> Image {
         let mut next = image.clone();
-        let size = self.step().size;
+        let size = self.step().0.size;
         let scale = match self.defence.budget.norm {
             Norm::Linf => 0.0,
             Norm::L2 => (f64::from(size) / (length(direction) + 1e-10)) as f32,
@@ -128,11 +148,11 @@ impl UnrolledLandscape<'_> {
         next
     }
 
-    /// From the proposed image back through s and the normalisation to the objective's gradient.
-    fn pull_direction(&self, gradient: &[f32], direction: &[f32], ahead: &[f32]) -> Vec<f32> {
-        let size = self.step().size;
+    /// From the proposed image back through s to the direction.
+    fn pull_sign(&self, direction: &[f32], ahead: &[f32]) -> Vec<f32> {
+        let size = self.step().0.size;
         let count = direction.len() as f64;
-        let on_direction: Vec<f32> = match self.defence.budget.norm {
+        match self.defence.budget.norm {
             Norm::Linf => {
                 let sharp = self.sharpness / ((length(direction) / count.sqrt()) as f32 + 1e-12);
                 let slope = |v: f32| size * sharp * (1.0 - (sharp * v).tanh().powi(2));
@@ -142,8 +162,7 @@ impl UnrolledLandscape<'_> {
                 let scaled: Vec<f32> = ahead.iter().map(|a| size * a).collect();
                 pull_normalised(direction, &scaled)
             }
-        };
-        pull_normalised(gradient, &on_direction)
+        }
     }
 }
 
@@ -211,8 +230,9 @@ fn hessian_product(landscape: &ViewLandscape<'_>, visit: &Visit, vector: &[f32])
 
 pub(super) fn unrolled(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
     let defence = defence(situation)?;
-    if defence.objective.is_some() && defence.langevin().is_none() {
-        let reason = format!("differentiates the schedules paper and sgd, not {}", defence.schedule.name());
+    if defence.objective.is_some() && defence.unrolled().is_none() {
+        let name = defence.schedule.name();
+        let reason = format!("differentiates the schedules paper, sgd and averaged, not {name}");
         return Err(Error::setting("attack unrolled", reason));
     }
     let landscape = UnrolledLandscape {

@@ -170,9 +170,9 @@ impl Defence {
         Ok(Defended { image: climb.image, trace: climb.trace })
     }
 
-    /// The step it takes, if that can be unrolled.
-    pub(crate) fn langevin(&self) -> Option<Langevin> {
-        self.schedule.langevin(self.size, &self.budget)
+    /// The step to differentiate and what is kept of the last direction, if the schedule can be unrolled.
+    pub(crate) fn unrolled(&self) -> Option<(Langevin, f32)> {
+        self.schedule.unrolled(self.size, &self.budget)
     }
 }
 

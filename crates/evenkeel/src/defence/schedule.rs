@@ -63,10 +63,8 @@ impl Schedule {
         }
     }
 
-    /// The step, if it is the published one or that without noise: those can be unrolled.
-    pub(crate) fn langevin(self, size: f32, budget: &Budget) -> Option<Langevin> {
-        // in L2 a step beyond the ball only loses precision
-        let size = if budget.norm == Norm::L2 { size.min(4.0 * budget.radius) } else { size };
+    /// A step whose direction is that of one look: the published one and that without noise.
+    fn langevin(self, size: f32) -> Option<Langevin> {
         match self {
             Self::Paper => Some(Langevin { size, noise: true }),
             Self::Sgd => Some(Langevin { size, noise: false }),
@@ -74,9 +72,20 @@ impl Schedule {
         }
     }
 
+    /// The step that an attacker who unrolls the defence has to differentiate, and how much of the last direction goes into the next;
+    /// `None` if this schedule cannot be unrolled.
+    pub(crate) fn unrolled(self, size: f32, budget: &Budget) -> Option<(Langevin, f32)> {
+        let size = usable(size, budget);
+        match self {
+            Self::Averaged => Some((Langevin { size, noise: false }, DECAY)),
+            other => other.langevin(size).map(|step| (step, 0.0)),
+        }
+    }
+
     /// The step it takes.
     pub(crate) fn step(self, size: f32, budget: &Budget) -> Box<dyn Step> {
-        match (self.langevin(size, budget), self) {
+        let size = usable(size, budget);
+        match (self.langevin(size), self) {
             (Some(step), _) => Box::new(step),
             (None, Self::Corners) => Box::new(Corners::new(size)),
             (None, _) => Box::new(Averaged::new(size, DECAY)),
@@ -92,4 +101,9 @@ impl Schedule {
     pub(crate) fn patience(self) -> Option<usize> {
         (self == Self::EarlyStop).then_some(PATIENCE)
     }
+}
+
+/// In L2 a step beyond the ball only loses precision.
+fn usable(size: f32, budget: &Budget) -> f32 {
+    if budget.norm == Norm::L2 { size.min(4.0 * budget.radius) } else { size }
 }
