@@ -59,9 +59,6 @@ impl Row {
 }
 
 /// How far a cell is: images that are there, images there should be.
-///
-/// # Errors
-/// Never; kept for callers that read.
 pub fn progress(design: &Design, store: &Store, cell: &Cell) -> (usize, usize) {
     let images = &design.subjects[cell.subject].images;
     let work = &design.works[cell.work];

@@ -1,6 +1,6 @@
 //! Reports: one page that fetches nothing, and the same tables as Markdown, CSV and LaTeX.
 //!
-//! [`board`] gathers results; [`tables`], [`detection`] and [`curves`] turn them into tables and charts; [`warnings`] says what to doubt, and
+//! [`board`] gathers results; `tables`, `detection` and `curves` turn them into tables and charts; `warnings` says what to doubt, and
 //! that comes first on the page.
 
 pub mod board;
