@@ -3,6 +3,7 @@
 use crate::batch::{Batch, Subject};
 use crate::error::Result;
 use crate::export::to_model;
+use crate::instance;
 use crate::net::Net;
 use evenkeel::attack::{Attack, AttackSettings, Situation};
 use evenkeel::budget::Budget;
@@ -27,13 +28,19 @@ impl Adversary {
     pub fn strike(&self, net: &Net, subject: Subject, batch: &mut Batch, seed: u64) -> Result<()> {
         let model = to_model(net, subject)?;
         let attack = Attack::named("pgd")?;
-        let struck: Vec<Image> = (0..batch.input.batch)
-            .into_par_iter()
-            .map(|k| {
+        let mut instances = match subject {
+            Subject::Instances => instance::truths(batch)?,
+            _ => vec![Vec::new(); batch.input.batch],
+        };
+        let struck: Vec<Image> = instances
+            .par_iter_mut()
+            .enumerate()
+            .map(|(k, instances)| {
                 let image = batch.image(k)?;
                 let labels = batch.labels_of(k);
                 let truth = match subject {
                     Subject::Objects => Truth::Class(usize::from(labels[0])),
+                    Subject::Instances => Truth::Instances(std::mem::take(instances)),
                     Subject::Scenes => {
                         let labels = labels.iter().map(|&l| u16::from(l)).collect();
                         Truth::Map(LabelMap::new(image.height(), image.width(), labels)?)

@@ -9,7 +9,7 @@ use crate::loss::IGNORED;
 use crate::map::Map;
 use crate::networks::{PIXEL_DEVIATION, PIXEL_MEAN};
 use evenkeel::{Image, Random};
-use evenkeel_study::dataset::scenes::{Split, object, render};
+use evenkeel_study::dataset::scenes::{Split, instance_class, object, render};
 use rayon::prelude::*;
 
 /// What a network learns.
@@ -19,13 +19,15 @@ pub enum Subject {
     Scenes,
     /// The class of an object crop.
     Objects,
+    /// The cars and people of a scene, each by itself.
+    Instances,
 }
 
 impl Subject {
     /// (height, width) of its pictures.
     pub fn size(self) -> (usize, usize) {
         match self {
-            Self::Scenes => (128, 256),
+            Self::Scenes | Self::Instances => (128, 256),
             Self::Objects => (64, 64),
         }
     }
@@ -33,7 +35,7 @@ impl Subject {
     /// The range of factors by which windows are shrunk or enlarged.
     fn scales(self) -> (f32, f32) {
         match self {
-            Self::Scenes => (0.6, 1.7),
+            Self::Scenes | Self::Instances => (0.6, 1.7),
             Self::Objects => (0.6, 1.3),
         }
     }
@@ -41,7 +43,7 @@ impl Subject {
     /// Labels of a picture's window of this size.
     fn labels(self, (height, width): (usize, usize)) -> usize {
         match self {
-            Self::Scenes => height * width,
+            Self::Scenes | Self::Instances => height * width,
             Self::Objects => 1,
         }
     }
@@ -51,6 +53,8 @@ impl Subject {
 struct Picture {
     pixels: Vec<u8>, // [h][w][3]
     labels: Vec<u8>,
+    /// The class of each instance.
+    things: Vec<usize>,
 }
 
 /// Pictures in memory.
@@ -63,8 +67,10 @@ pub struct Pool {
 pub struct Batch {
     /// The input, normalised.
     pub input: Map,
-    /// Labels, picture by picture.
+    /// Labels, picture by picture: classes, or the numbers of instances from 1.
     pub labels: Vec<u8>,
+    /// For each picture, the classes of its instances.
+    pub things: Vec<Vec<usize>>,
 }
 
 impl Pool {
@@ -77,11 +83,16 @@ impl Pool {
                 Subject::Scenes => {
                     let scene = render(split.seed(number), height, width);
                     let labels = scene.labels.labels().iter().map(|&l| l as u8).collect();
-                    Picture { pixels: scene.image.to_rgb8(), labels }
+                    Picture { pixels: scene.image.to_rgb8(), labels, things: Vec::new() }
+                }
+                Subject::Instances => {
+                    let scene = render(split.seed(number), height, width);
+                    let things = scene.instance_classes.iter().map(|&c| instance_class(c)).collect();
+                    Picture { pixels: scene.image.to_rgb8(), labels: scene.instances, things }
                 }
                 Subject::Objects => {
                     let (class, image) = object(split, number, height, width);
-                    Picture { pixels: image.to_rgb8(), labels: vec![class as u8] }
+                    Picture { pixels: image.to_rgb8(), labels: vec![class as u8], things: Vec::new() }
                 }
             })
             .collect();
@@ -141,6 +152,7 @@ impl Pool {
         let mut input = Map::zeros(looks.len(), height, width, 3);
         let per = self.subject.labels((height, width));
         let mut labels = vec![IGNORED; looks.len() * per];
+        let things = looks.iter().map(|look| self.pictures[look.picture].things.clone()).collect();
         let (len, stride) = (input.image_len(), input.stride());
         let parts = input.values.par_chunks_mut(len).zip(labels.par_chunks_mut(per)).zip(looks);
         parts.for_each(|((out, labels), look)| {
@@ -149,7 +161,7 @@ impl Pool {
                 let (y, x) = look.place(i / width, i % width, (height, width));
                 let colour = picture.colour(y, x, self.subject.size());
                 look.develop(colour.unwrap_or_default(), cell);
-                if self.subject == Subject::Scenes && colour.is_some() {
+                if self.subject != Subject::Objects && colour.is_some() {
                     labels[i] = picture.label(y, x, self.subject.size());
                 }
             }
@@ -157,7 +169,7 @@ impl Pool {
                 labels[0] = picture.labels[0];
             }
         });
-        Batch { input, labels }
+        Batch { input, labels, things }
     }
 }
 

@@ -49,6 +49,33 @@ pub fn save(path: &Path, net: &mut Net, optimiser: &mut AdamW, history: &History
     write_atomically(path, &file).map_err(|e| Error::file(path, e))
 }
 
+/// Takes over the parameters and running statistics that a checkpoint and a network have in common, by name and size; gives how many.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn adopt(path: &Path, net: &mut Net) -> Result<usize> {
+    let bytes = std::fs::read(path).map_err(|e| Error::file(path, e))?;
+    let file = SafeTensors::deserialize(&bytes).map_err(|e| Error::file(path, e))?;
+    let mut taken = 0;
+    for (name, values) in parts(net, &mut AdamW::new(&net.clone(), 0.0)) {
+        let known = file.tensor(&name).ok().filter(|view| {
+            let moment = name.ends_with(".first") || name.ends_with(".second");
+            !moment && view.dtype() == Dtype::F32 && view.data().len() == 4 * values.len()
+        });
+        if let Some(view) = known {
+            fill(values, view.data());
+            taken += 1;
+        }
+    }
+    Ok(taken)
+}
+
+fn fill(values: &mut [f32], bytes: &[u8]) {
+    for (v, b) in values.iter_mut().zip(bytes.chunks_exact(4)) {
+        *v = f32::from_le_bytes([b[0], b[1], b[2], b[3]]);
+    }
+}
+
 /// Reads a state into a network and optimiser of the same make.
 ///
 /// # Errors
@@ -62,9 +89,7 @@ pub fn load(path: &Path, net: &mut Net, optimiser: &mut AdamW) -> Result<History
         if view.dtype() != Dtype::F32 || view.data().len() != 4 * values.len() {
             return Err(fail(&format!("tensor {name} is of another network")));
         }
-        for (v, b) in values.iter_mut().zip(view.data().chunks_exact(4)) {
-            *v = f32::from_le_bytes([b[0], b[1], b[2], b[3]]);
-        }
+        fill(values, view.data());
     }
     let (_, metadata) = SafeTensors::read_metadata(&bytes).map_err(|e| Error::file(path, e))?;
     let story = metadata.metadata().as_ref().and_then(|m| m.get("history"));

@@ -20,6 +20,9 @@ pub enum Error {
     /// The method refused something.
     #[error(transparent)]
     Method(#[from] evenkeel::Error),
+    /// The study refused something.
+    #[error(transparent)]
+    Study(#[from] evenkeel_study::Error),
     /// The loss is no longer a number.
     #[error("the loss is {loss} at step {step}; a smaller learning rate may help")]
     Diverged {

@@ -4,13 +4,14 @@
 
 use crate::batch::Subject;
 use crate::error::{Error, Result};
+use crate::instance::{self, PREDICTIONS};
 use crate::layer::norm::EPSILON;
 use crate::net::{Net, Place, Step};
-use crate::networks::{FEATURES, PIXEL_DEVIATION, PIXEL_MEAN, SCORES};
+use crate::networks::{BOXES, FEATURES, PIXEL_DEVIATION, PIXEL_MEAN, PROTOTYPES, SCORES};
 use crate::onnx::{Writer, ints, text};
 use evenkeel::image::write_atomically;
 use evenkeel::model::{Classes, Contract, InputRule, Model, Order, PaletteRule, ResizeRule};
-use evenkeel_study::dataset::scenes::{OBJECT_CLASSES, SCENE_CLASSES, SCENE_COLOURS};
+use evenkeel_study::dataset::scenes::{INSTANCE_CLASSES, OBJECT_CLASSES, SCENE_CLASSES, SCENE_COLOURS};
 use std::path::Path;
 
 /// The network as the bytes of an ONNX file.
@@ -73,8 +74,15 @@ pub fn to_onnx(net: &Net) -> Vec<u8> {
             Step::Average { from } => writer.node("GlobalAveragePool", &[&name(from)], &out, &[]),
         }
     }
-    let outputs: Vec<&str> = net.named.iter().map(|(name, _)| name.as_str()).collect();
-    writer.file("image", &outputs)
+    let mut outputs: Vec<&str> = net.named.iter().map(|(name, _)| name.as_str()).collect();
+    let mut size = None;
+    if outputs.contains(&BOXES) {
+        let full = Subject::Instances.size();
+        instance::write_predictions(&mut writer, full);
+        outputs.push(PREDICTIONS);
+        size = Some(full);
+    }
+    writer.file("image", size, &outputs)
 }
 
 fn write_conv(
@@ -98,13 +106,17 @@ fn write_conv(
 
 /// How pixels become the network's input, and what comes out.
 pub fn contract(subject: Subject) -> Contract {
+    let things = INSTANCE_CLASSES.map(|(name, _)| name);
     let (task, feature, names, palette) = match subject {
         Subject::Scenes => ("semantic", SCORES, &SCENE_CLASSES[..], Some(SCENE_COLOURS.to_vec())),
         Subject::Objects => ("classification", FEATURES, &OBJECT_CLASSES[..], None),
+        Subject::Instances => ("instance", FEATURES, &things[..], None),
     };
+    let instances = subject == Subject::Instances;
+    let (height, width) = subject.size();
     Contract {
         task: task.into(),
-        output: SCORES.into(),
+        output: if instances { format!("{PREDICTIONS} + {PROTOTYPES}") } else { SCORES.into() },
         feature: feature.into(),
         input: InputRule {
             order: Order::Rgb,
@@ -112,16 +124,16 @@ pub fn contract(subject: Subject) -> Contract {
             mean: PIXEL_MEAN,
             std: PIXEL_DEVIATION,
             channels_last: false,
-            size: None,
+            size: instances.then_some([height, width]),
             resize: ResizeRule::Stretch,
             multiple: 8,
         },
         classes: Classes {
             names: names.iter().map(|n| n.to_string()).collect(),
             palette: palette.map(PaletteRule::Colours),
-            ids: Vec::new(),
+            ids: if instances { instance::IDS.to_vec() } else { Vec::new() },
         },
-        instance: None,
+        instance: instances.then(instance::rule),
     }
 }
 

@@ -96,7 +96,7 @@ pub fn rotation(model: &Model, images: &[Image], seed: u64) -> Result<TrainedHea
 
 fn learn(net: &mut Net, optimiser: &mut AdamW, tape: &crate::net::Tape, gradient: Map, step: usize) {
     let out = net.place("out");
-    net.backward(tape, out, gradient, false);
+    net.backward(tape, vec![(out, gradient)], false);
     net.remember(tape);
     optimiser.step(net, step, rate(step, STEPS, PEAK, STEPS / 20));
 }

@@ -13,6 +13,7 @@ pub mod curve;
 pub mod error;
 pub mod export;
 pub mod heads;
+pub mod instance;
 mod layer;
 pub mod loss;
 pub mod map;

@@ -5,11 +5,11 @@ use clap::{Args, Parser, Subcommand};
 use evenkeel::Random;
 use evenkeel::budget::parse_radius;
 use evenkeel::model::Model;
-use evenkeel_study::dataset::scenes::{OBJECT_CLASSES, SCENE_CLASSES, Split};
+use evenkeel_study::dataset::scenes::{INSTANCE_CLASSES, OBJECT_CLASSES, SCENE_CLASSES, Split};
 use evenkeel_train::adversary::Adversary;
 use evenkeel_train::batch::{Pool, Subject};
 use evenkeel_train::train::Plan;
-use evenkeel_train::{Net, export, heads, networks};
+use evenkeel_train::{Net, checkpoint, export, heads, networks};
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -27,6 +27,8 @@ enum What {
     Segmenter(TrainArgs),
     /// The class of an object crop
     Classifier(TrainArgs),
+    /// The cars and people of a street scene, each with its mask
+    Instances(TrainArgs),
     /// Rotation and contrastive heads on a trained network's frozen features
     Heads(HeadArgs),
     /// Time training steps of the segmenter
@@ -56,6 +58,9 @@ struct TrainArgs {
     /// Steps of the adversary
     #[arg(long, default_value_t = 3)]
     adversary_steps: usize,
+    /// Begin with the weights of another run's checkpoint, where names and sizes are the same
+    #[arg(long, value_name = "CHECKPOINT")]
+    start: Option<PathBuf>,
     /// Steps of training
     #[arg(long, default_value_t = 3000)]
     steps: usize,
@@ -74,6 +79,9 @@ struct TrainArgs {
     /// Steps between looks and checkpoints
     #[arg(long, default_value_t = 200)]
     every: usize,
+    /// Stop before this step; run again to go on
+    #[arg(long, value_name = "STEP")]
+    until: Option<usize>,
     /// Stop after so many minutes; run again to go on
     #[arg(long, default_value_t = 90.0)]
     minutes: f64,
@@ -86,6 +94,7 @@ fn main() -> Result<()> {
     match Cli::parse().what {
         What::Segmenter(args) => train(Subject::Scenes, &args),
         What::Classifier(args) => train(Subject::Objects, &args),
+        What::Instances(args) => train(Subject::Instances, &args),
         What::Heads(args) => train_heads(&args),
         What::Bench => bench(),
     }
@@ -96,11 +105,12 @@ fn fresh(subject: Subject, seed: u64) -> Net {
     match subject {
         Subject::Scenes => networks::segmenter(SCENE_CLASSES.len(), &mut random),
         Subject::Objects => networks::classifier(OBJECT_CLASSES.len(), &mut random),
+        Subject::Instances => networks::instances(INSTANCE_CLASSES.len(), &mut random),
     }
 }
 
 fn plan(subject: Subject, args: &TrainArgs) -> Plan {
-    let scenes = subject == Subject::Scenes;
+    let scenes = subject != Subject::Objects;
     Plan {
         subject,
         steps: args.steps,
@@ -118,11 +128,17 @@ fn plan(subject: Subject, args: &TrainArgs) -> Plan {
 
 fn train(subject: Subject, args: &TrainArgs) -> Result<()> {
     let mut net = fresh(subject, args.seed);
+    if let Some(start) = &args.start {
+        let taken = checkpoint::adopt(start, &mut net)?;
+        eprintln!("{taken} tensors from {}", start.display());
+    }
     eprintln!("{} parameters; rendering the pictures", net.size());
-    let pictures = args.pictures.unwrap_or(if subject == Subject::Scenes { 3000 } else { 12_000 });
+    let pictures = args.pictures.unwrap_or(if subject == Subject::Objects { 12_000 } else { 3000 });
     let pool = Pool::render(subject, Split::Train, pictures);
     let held_out = Pool::render(subject, Split::Val, args.held_out);
-    let (history, done) = plan(subject, args).run(&mut net, &pool, &held_out)?;
+    let plan = plan(subject, args);
+    let end = args.until.unwrap_or(plan.steps);
+    let (history, done) = plan.run_until(end, &mut net, &pool, &held_out)?;
     export::save(&net, subject, &args.output)?;
     println!(
         "{} after {} steps and {:.1} minutes: {:.2} on {} held-out pictures{}",

@@ -154,6 +154,12 @@ impl Net {
         self.push(Step::Conv { from, conv, weight, bias }, conv.out_c)
     }
 
+    /// Sets the bias of a convolution to one value.
+    pub(crate) fn fill_bias(&mut self, conv: &str, value: f32) {
+        let name = format!("{conv}.bias");
+        self.parameters.iter_mut().filter(|p| p.name == name).for_each(|p| p.values.fill(value));
+    }
+
     /// Batch norm, perhaps with a skip added, perhaps with ReLU.
     pub(crate) fn norm(&mut self, name: &str, from: Place, skip: Option<Place>, relu: bool) -> Place {
         let channels = self.channels[from];
@@ -231,11 +237,11 @@ impl Net {
         }
     }
 
-    /// Sets every parameter's gradient from the gradient at one place; gives the gradient to the input if it is wanted.
-    pub fn backward(&mut self, tape: &Tape, place: Place, gradient: Map, to_input: bool) -> Option<Map> {
+    /// Sets every parameter's gradient from the gradients at some places; gives the gradient to the input if it is wanted.
+    pub fn backward(&mut self, tape: &Tape, from: Vec<(Place, Map)>, to_input: bool) -> Option<Map> {
         self.parameters.iter_mut().for_each(|p| p.gradient.fill(0.0));
         let mut gradients: Vec<Option<Map>> = (0..tape.maps.len()).map(|_| None).collect();
-        gradients[place] = Some(gradient);
+        from.into_iter().for_each(|(place, gradient)| give(&mut gradients, place, gradient));
         for (i, step) in self.steps.iter().enumerate().rev() {
             let Some(mut gy) = gradients[i + 1].take() else { continue };
             match *step {

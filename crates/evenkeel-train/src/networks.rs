@@ -1,8 +1,8 @@
 //! The networks we ship, as they are trained.
 //!
 //! The segmenter follows DRN: a stem to 1/8, then dilated residual blocks instead of further strides; thin branches at 1/4 and 1/2
-//! bring back edges before the class scores. The classifier is a small residual network. Both name the tensor that views are
-//! compared on.
+//! bring back edges before the class scores. The instance segmenter has the same trunk and a head like YOLO's. The
+//! classifier is a small residual network. Each names the tensor that views are compared on.
 
 use crate::layer::conv::Conv;
 use crate::net::{Net, Place};
@@ -10,8 +10,18 @@ use evenkeel::Random;
 
 /// The tensor of class scores.
 pub const SCORES: &str = "scores";
-/// The classifier's last map before it is pooled.
+/// The map that views are compared on: the classifier's last before it is pooled, the instance segmenter's at a quarter of the size.
 pub const FEATURES: &str = "features";
+/// The instance segmenter's boxes.
+pub const BOXES: &str = "boxes";
+/// The instance segmenter's class scores.
+pub const CLASSES: &str = "classes";
+/// The instance segmenter's mask coefficients.
+pub const COEFFICIENTS: &str = "coefficients";
+/// The instance segmenter's prototypes.
+pub const PROTOTYPES: &str = "prototypes";
+/// How many prototypes there are.
+pub const PROTOTYPE_COUNT: usize = 12;
 /// What pixels in [0, 1] are made into before the first layer: (pixel − mean) / deviation.
 pub const PIXEL_MEAN: [f32; 3] = [0.45; 3];
 /// See [`PIXEL_MEAN`].
@@ -51,30 +61,54 @@ fn residual(net: &mut Net, name: &str, from: Place, first: Conv, random: &mut Ra
     net.norm(&format!("{name}.b.norm"), raw, Some(skip), true)
 }
 
-/// The segmenter: scores at half the image's size. Sides must be multiples of eight.
-pub fn segmenter(classes: usize, random: &mut Random) -> Net {
-    let mut net = Net::new(3);
-    let at2 = plain(&mut net, "stem", 0, conv3(3, 16, 2, 1), random);
-    let at4 = plain(&mut net, "level1", at2, conv3(16, 32, 2, 1), random);
-    let at4 = residual(&mut net, "level2", at4, conv3(32, 32, 1, 1), random);
-    let mut at8 = residual(&mut net, "level3", at4, conv3(32, 64, 2, 1), random);
+/// What the segmenters share: a map of 32 channels at a quarter of the image's size, and one of 24 at half.
+fn trunk(net: &mut Net, random: &mut Random) -> (Place, Place) {
+    let at2 = plain(net, "stem", 0, conv3(3, 16, 2, 1), random);
+    let at4 = plain(net, "level1", at2, conv3(16, 32, 2, 1), random);
+    let at4 = residual(net, "level2", at4, conv3(32, 32, 1, 1), random);
+    let mut at8 = residual(net, "level3", at4, conv3(32, 64, 2, 1), random);
     for (k, dilation) in [2, 4, 8].into_iter().enumerate() {
-        at8 = residual(&mut net, &format!("level{}", 4 + k), at8, conv3(64, 64, 1, dilation), random);
+        at8 = residual(net, &format!("level{}", 4 + k), at8, conv3(64, 64, 1, dilation), random);
     }
     let deep = net.conv("narrow.conv", at8, conv1(64, 32, 1), false, random);
     let deep = net.norm("narrow.norm", deep, None, false);
     let deep = net.enlarge(deep, 2);
     let edge = net.conv("edge.conv", at4, conv1(32, 32, 1), false, random);
     let joint = net.norm("edge.norm", edge, Some(deep), true);
-    let joint = plain(&mut net, "joint", joint, conv3(32, 32, 1, 1), random);
+    let joint = plain(net, "joint", joint, conv3(32, 32, 1, 1), random);
     let deep = net.conv("narrower.conv", joint, conv1(32, 24, 1), false, random);
     let deep = net.norm("narrower.norm", deep, None, false);
     let deep = net.enlarge(deep, 2);
     let edge = net.conv("finer.conv", at2, conv1(16, 24, 1), false, random);
     let fine = net.norm("finer.norm", edge, Some(deep), true);
-    let fine = plain(&mut net, "fine", fine, conv3(24, 24, 1, 1), random);
+    (joint, plain(net, "fine", fine, conv3(24, 24, 1, 1), random))
+}
+
+/// The segmenter: scores at half the image's size. Sides must be multiples of eight.
+pub fn segmenter(classes: usize, random: &mut Random) -> Net {
+    let mut net = Net::new(3);
+    let (_, fine) = trunk(&mut net, random);
     let scores = net.conv("seg", fine, conv1(24, classes, 1), true, random);
     net.name(scores, SCORES);
+    net
+}
+
+/// The instance segmenter: at each cell of a quarter of the image's size a box (logarithms of the distances to its left, top, right
+/// and lower side), class scores and mask coefficients; prototypes at half. Sides must be multiples of eight.
+pub fn instances(classes: usize, random: &mut Random) -> Net {
+    let mut net = Net::new(3);
+    let (joint, fine) = trunk(&mut net, random);
+    net.name(joint, FEATURES);
+    let head = plain(&mut net, "head", joint, conv3(32, 48, 1, 1), random);
+    let outputs =
+        [(BOXES, head, 48, 4), (CLASSES, head, 48, classes), (COEFFICIENTS, head, 48, PROTOTYPE_COUNT)];
+    for (name, from, in_c, out_c) in outputs.into_iter().chain([(PROTOTYPES, fine, 24, PROTOTYPE_COUNT)]) {
+        let place = net.conv(name, from, conv1(in_c, out_c, 1), true, random);
+        net.name(place, name);
+    }
+    // Boxes start out a few pixels large, and nothing is thought to be anything.
+    net.fill_bias(BOXES, 2.0);
+    net.fill_bias(CLASSES, -4.0);
     net
 }
 

@@ -46,6 +46,7 @@ impl AsRef<[u8]> for Message {
 }
 
 const FLOAT: i64 = 1;
+const INT64: i64 = 7;
 const OPSET: i64 = 17;
 
 /// A graph being written.
@@ -63,6 +64,13 @@ impl Writer {
         self.constants.push(tensor.int(2, FLOAT).bytes(8, name).bytes(9, raw));
     }
 
+    /// A constant of whole numbers.
+    pub fn whole_numbers(&mut self, name: &str, values: &[i64]) {
+        let raw: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+        let tensor = Message::default().int(1, values.len() as i64);
+        self.constants.push(tensor.int(2, INT64).bytes(8, name).bytes(9, raw));
+    }
+
     /// A node with one output and attributes made by [`ints`] and [`text`].
     pub fn node(&mut self, operator: &str, inputs: &[&str], output: &str, attributes: &[Message]) {
         let node = inputs.iter().fold(Message::default(), |node, input| node.bytes(1, input));
@@ -70,13 +78,14 @@ impl Writer {
         self.nodes.push(attributes.iter().fold(node, |node, attribute| node.bytes(5, attribute)));
     }
 
-    /// The file: one input `[1, 3, height, width]` with free sides, and these outputs.
-    pub fn file(self, input: &str, outputs: &[&str]) -> Vec<u8> {
+    /// The file: one input `[1, 3, height, width]`, its sides free unless a size is given, and these outputs.
+    pub fn file(self, input: &str, size: Option<(usize, usize)>, outputs: &[&str]) -> Vec<u8> {
         let dim = |size: Option<i64>, name: &str| match size {
             Some(size) => Message::default().int(1, size),
             None => Message::default().bytes(2, name),
         };
-        let shape = [dim(Some(1), ""), dim(Some(3), ""), dim(None, "height"), dim(None, "width")];
+        let (height, width) = (size.map(|s| s.0 as i64), size.map(|s| s.1 as i64));
+        let shape = [dim(Some(1), ""), dim(Some(3), ""), dim(height, "height"), dim(width, "width")];
         let shape = shape.iter().fold(Message::default(), |shape, dim| shape.bytes(1, dim));
         let value = |name: &str, shape: Option<&Message>| {
             let tensor = Message::default().int(1, FLOAT);
@@ -97,6 +106,11 @@ impl Writer {
 pub fn ints(name: &str, values: &[usize]) -> Message {
     let attribute = Message::default().bytes(1, name);
     values.iter().fold(attribute, |attribute, &v| attribute.int(8, v as i64)).int(20, 7)
+}
+
+/// An attribute of one whole number.
+pub fn int(name: &str, value: i64) -> Message {
+    Message::default().bytes(1, name).int(3, value).int(20, 2)
 }
 
 /// An attribute of text.

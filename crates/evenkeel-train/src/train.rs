@@ -3,6 +3,7 @@
 use crate::adversary::Adversary;
 use crate::batch::{Pool, Subject};
 use crate::error::{Error, Result};
+use crate::instance;
 use crate::loss::{best, cross_entropy};
 use crate::map::Map;
 use crate::net::{Mode, Net};
@@ -62,7 +63,7 @@ impl Plan {
     fn factor(&self) -> usize {
         match self.subject {
             Subject::Scenes => 2,
-            Subject::Objects => 1,
+            Subject::Objects | Subject::Instances => 1,
         }
     }
 
@@ -70,6 +71,7 @@ impl Plan {
         match self.subject {
             Subject::Scenes => &SCENE_WEIGHTS,
             Subject::Objects => &[1.0; 10],
+            Subject::Instances => &[1.0; 2],
         }
     }
 
@@ -109,7 +111,7 @@ impl Plan {
             history.seconds = before + start.elapsed().as_secs_f64();
             if history.step.is_multiple_of(self.every) || history.step == self.steps {
                 history.losses.push((history.step, level));
-                history.scores.push((history.step, 100.0 * self.score(net, held_out)));
+                history.scores.push((history.step, 100.0 * self.score(net, held_out)?));
                 checkpoint::save(&self.checkpoint, net, &mut optimiser, &history)?;
                 curve::draw(&history).save_png(self.checkpoint.with_extension("curves.png"))?;
                 self.tell(&history, level, true);
@@ -128,20 +130,37 @@ impl Plan {
         if let Some(adversary) = &self.adversary {
             adversary.strike(net, self.subject, &mut batch, random.fork(1).seed())?;
         }
-        let place = net.place(SCORES);
+        let truths = match self.subject {
+            Subject::Instances => instance::truths(&batch)?,
+            _ => Vec::new(),
+        };
         let tape = net.forward(batch.input, Mode::Train);
-        let (loss, gradient) = cross_entropy(tape.map(place), &batch.labels, self.factor(), self.weights());
+        let (loss, gradients) = match self.subject {
+            Subject::Instances => instance::loss(net, &tape, &truths)?,
+            _ => {
+                let place = net.place(SCORES);
+                let (loss, gradient) =
+                    cross_entropy(tape.map(place), &batch.labels, self.factor(), self.weights());
+                (loss, vec![(place, gradient)])
+            }
+        };
         if !loss.is_finite() {
             return Err(Error::Diverged { step, loss });
         }
-        net.backward(&tape, place, gradient, false);
+        net.backward(&tape, gradients, false);
         net.remember(&tape);
         optimiser.step(net, step, rate(step, self.steps, self.peak, self.steps / 20 + 1));
         Ok(loss)
     }
 
-    /// Mean IoU (scenes) or accuracy (objects) on held-out pictures.
-    pub fn score(&self, net: &Net, held_out: &Pool) -> f64 {
+    /// Mean IoU (scenes), accuracy (objects) or mask AP50 (instances) on held-out pictures.
+    ///
+    /// # Errors
+    /// If the engine refuses the network.
+    pub fn score(&self, net: &Net, held_out: &Pool) -> Result<f64> {
+        if self.subject == Subject::Instances {
+            return instance::average_precision(net, held_out);
+        }
         let place = net.place(SCORES);
         let mut tally = Tally::new(self.weights().len());
         let mut from = 0;
@@ -151,10 +170,7 @@ impl Plan {
             let tape = net.forward(batch.input, Mode::Eval);
             tally.add(tape.map(place), self.factor(), &batch.labels);
         }
-        match self.subject {
-            Subject::Scenes => tally.mean_iou(),
-            Subject::Objects => tally.accuracy(),
-        }
+        Ok(if self.subject == Subject::Scenes { tally.mean_iou() } else { tally.accuracy() })
     }
 
     /// The progress line: written over itself, and kept when a score is known.
@@ -162,7 +178,11 @@ impl Plan {
         let share = history.step as f64 / self.steps as f64;
         let left = history.seconds / 60.0 * (1.0 - share) / share;
         let score = history.scores.last().map_or(String::from("-"), |(_, s)| format!("{s:.2}"));
-        let what = if self.subject == Subject::Scenes { "mIoU" } else { "accuracy" };
+        let what = match self.subject {
+            Subject::Scenes => "mIoU",
+            Subject::Objects => "accuracy",
+            Subject::Instances => "mask AP50",
+        };
         let speed = (history.step * self.batch) as f64 / history.seconds.max(1e-9);
         let end = if kept { "\n" } else { "\r" };
         eprint!(

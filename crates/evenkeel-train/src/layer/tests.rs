@@ -58,7 +58,7 @@ fn gradients_agree_with_differences() {
         for n in 0..3 {
             (0..5).for_each(|c| gradient.values[n * stride + c] = coefficient(n, c) as f32);
         }
-        let to_input = net.backward(&tape, place, gradient, true).expect("asked for");
+        let to_input = net.backward(&tape, vec![(place, gradient)], true).expect("asked for");
         let step = 1e-3f32;
         let close = |what: &str, found: f32, up: f64, down: f64| {
             let expected = (up - down) / (2.0 * f64::from(step));

@@ -55,9 +55,17 @@ pub(super) const OBJECTS: Kind = Kind {
 };
 
 /// Instances with fewer visible pixels are marked as crowds, which scores leave out.
-const SMALLEST_INSTANCE: usize = 24;
+pub const SMALLEST_INSTANCE: usize = 24;
 /// The classes of instances: their names and their numbers among the classes of a scene.
-const INSTANCE_CLASSES: [(&str, u8); 2] = [("person", class::PERSON), ("car", class::CAR)];
+pub const INSTANCE_CLASSES: [(&str, u8); 2] = [("person", class::PERSON), ("car", class::CAR)];
+
+/// The place among [`INSTANCE_CLASSES`] of a class of scenes.
+///
+/// # Panics
+/// If it has no instances.
+pub fn instance_class(class: u8) -> usize {
+    INSTANCE_CLASSES.iter().position(|(_, c)| *c == class).expect("a class of instances")
+}
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum What {
