@@ -58,10 +58,17 @@ impl Head {
     /// If a tensor is missing, of another type than f32, or does not fit.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let bytes = std::fs::read(path).map_err(Error::io(path))?;
+        Self::from_bytes(&std::fs::read(path).map_err(Error::io(path))?, path)
+    }
+
+    /// Reads a head from the bytes of a safetensors file; `path` is for sentences.
+    ///
+    /// # Errors
+    /// As [`Head::load`].
+    pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<Self> {
         let fail = |reason: String| Error::File { path: path.to_owned(), reason };
         let file =
-            SafeTensors::deserialize(&bytes).map_err(|e| fail(format!("not a safetensors file: {e}")))?;
+            SafeTensors::deserialize(bytes).map_err(|e| fail(format!("not a safetensors file: {e}")))?;
         let mut layers = Vec::new();
         while let Ok(weight) = file.tensor(&format!("linear{}.weight", layers.len())) {
             let i = layers.len();

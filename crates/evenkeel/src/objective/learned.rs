@@ -83,9 +83,16 @@ impl Bank {
     /// If it is not there, or not a matrix of f32.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let bytes = std::fs::read(path).map_err(Error::io(path))?;
+        Self::from_bytes(&std::fs::read(path).map_err(Error::io(path))?, path)
+    }
+
+    /// Reads the tensor `bank` from the bytes of a safetensors file; `path` is for sentences.
+    ///
+    /// # Errors
+    /// As [`Bank::load`].
+    pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<Self> {
         let fail = |reason: String| Error::File { path: path.to_owned(), reason };
-        let file = safetensors::SafeTensors::deserialize(&bytes).map_err(|e| fail(e.to_string()))?;
+        let file = safetensors::SafeTensors::deserialize(bytes).map_err(|e| fail(e.to_string()))?;
         let bank = file.tensor("bank").map_err(|e| fail(e.to_string()))?;
         match (bank.shape(), bank.dtype()) {
             (&[_, dimensions], safetensors::tensor::Dtype::F32) => {
