@@ -1,19 +1,18 @@
 //! The instance segmenter's loss, its score, and the end of its graph, in the layout that the YOLO-seg head of the method reads.
 //!
 //! A cell at (x, y) says logarithms of the distances (l, t, r, b) to the sides of a box: its centre is (x + (r − l)/2, y + (b − t)/2),
-//! its size (l + r, t + b). Class scores pass through a sigmoid. The loss is the head's own, the one an attack raises; here it is led
-//! back through the exponentials and sigmoids to what the network says.
+//! its size (l + r, t + b). Class scores pass through a sigmoid.
 
 use crate::batch::{Batch, Pool};
 use crate::error::Result;
 use crate::export::to_model;
+use crate::instance_loss::{CELL, Outputs, Sum};
 use crate::map::Map;
 use crate::net::{Net, Place, Tape};
 use crate::networks::{BOXES, CLASSES, COEFFICIENTS, PROTOTYPE_COUNT, PROTOTYPES};
 use crate::onnx::{Writer, int};
-use evenkeel::network::Tensor;
 use evenkeel::task::Prediction;
-use evenkeel::task::instance::{Instance, InstanceHead, InstanceRule, Mask, YoloSeg};
+use evenkeel::task::instance::{Instance, InstanceRule, Mask};
 use evenkeel_study::coco_instances::{detected, rle_of};
 use evenkeel_study::dataset::scenes::{INSTANCE_CLASSES, SMALLEST_INSTANCE};
 use evenkeel_study::metric::instance::{InstanceScore, Region, TrueInstance};
@@ -23,8 +22,6 @@ use rayon::prelude::*;
 pub const PREDICTIONS: &str = "predictions";
 /// The numbers that the data set gives the classes.
 pub const IDS: [i64; 2] = [1, 2];
-/// Pixels from one cell to the next.
-const CELL: f32 = 4.0;
 const ROWS: usize = 4 + INSTANCE_CLASSES.len() + PROTOTYPE_COUNT;
 
 /// How instances are read off the network.
@@ -69,111 +66,22 @@ fn places(net: &Net) -> [Place; 4] {
 }
 
 /// The mean loss of a batch's pictures, and its gradients at the network's outputs.
-///
-/// # Errors
-/// If the head refuses.
-pub fn loss(net: &Net, tape: &Tape, truths: &[Vec<Instance>]) -> Result<(f64, Vec<(Place, Map)>)> {
+pub fn loss(net: &Net, tape: &Tape, truths: &[Vec<Instance>]) -> (f64, Vec<(Place, Map)>) {
     let places = places(net);
     let maps = places.map(|place| tape.map(place));
     let share = 1.0 / truths.len() as f32;
-    let looked: Vec<(f64, [Vec<f32>; 4])> = truths
+    let looked: Vec<Sum> = truths
         .par_iter()
         .enumerate()
-        .map(|(k, objects)| {
-            let said = Said::of(maps, k);
-            let (value, cotangent) = YoloSeg.loss(&said.tensor()?, objects)?;
-            Ok((value, said.lead_back(&cotangent, maps, share)))
-        })
-        .collect::<Result<_>>()?;
-    let total = looked.iter().map(|(value, _)| value * f64::from(share)).sum();
+        .map(|(picture, objects)| Outputs { maps, picture }.loss(objects, share))
+        .collect();
+    let total = looked.iter().map(|sum| sum.value).sum::<f64>();
     let gradients = (0..4).map(|part| {
         let mut map = Map::like(maps[part]);
-        map.values = looked.iter().flat_map(|(_, parts)| parts[part].iter().copied()).collect();
+        map.values = looked.iter().flat_map(|sum| sum.gradients[part].iter().copied()).collect();
         (places[part], map)
     });
-    Ok((total, gradients.collect()))
-}
-
-/// What the network says of one picture, in the head's layout.
-struct Said {
-    cells: usize,
-    /// `[4 + classes + coefficients][cell]`
-    predictions: Vec<f32>,
-    /// Distances to the sides by cell.
-    sides: Vec<[f32; 4]>,
-    /// `[coefficients][cell of a prototype]`
-    prototypes: Vec<f32>,
-    grid: (usize, usize),
-}
-
-/// One picture of a map.
-fn picture(map: &Map, k: usize) -> &[f32] {
-    &map.values[k * map.image_len()..][..map.image_len()]
-}
-
-impl Said {
-    fn of([boxes, classes, coefficients, prototypes]: [&Map; 4], k: usize) -> Self {
-        let cells = boxes.height * boxes.width;
-        let mut predictions = vec![0.0; ROWS * cells];
-        let mut sides = vec![[0.0; 4]; cells];
-        let at = |map: &Map, cell: usize, c: usize| picture(map, k)[cell * map.stride() + c];
-        for cell in 0..cells {
-            let side = [0, 1, 2, 3].map(|c| at(boxes, cell, c).exp());
-            sides[cell] = side;
-            let centre = [cell % boxes.width, cell / boxes.width].map(|i| CELL * (i as f32 + 0.5));
-            for axis in 0..2 {
-                predictions[axis * cells + cell] = centre[axis] + 0.5 * (side[axis + 2] - side[axis]);
-                predictions[(axis + 2) * cells + cell] = side[axis] + side[axis + 2];
-            }
-            for c in 0..classes.channels {
-                let logit = at(classes, cell, c);
-                predictions[(4 + c) * cells + cell] = 1.0 / (1.0 + (-logit).exp());
-            }
-            for c in 0..coefficients.channels {
-                predictions[(4 + classes.channels + c) * cells + cell] = at(coefficients, cell, c);
-            }
-        }
-        let grid = (prototypes.height, prototypes.width);
-        let prototypes = (0..prototypes.channels)
-            .flat_map(|c| (0..grid.0 * grid.1).map(move |cell| (c, cell)))
-            .map(|(c, cell)| at(prototypes, cell, c))
-            .collect();
-        Self { cells, predictions, sides, prototypes, grid }
-    }
-
-    fn tensor(&self) -> Result<Tensor> {
-        let predictions = Tensor::new(vec![1, ROWS, self.cells], self.predictions.clone())?;
-        let shape = vec![1, PROTOTYPE_COUNT, self.grid.0, self.grid.1];
-        Ok(Tensor::joined(vec![predictions, Tensor::new(shape, self.prototypes.clone())?]))
-    }
-
-    /// The cotangent on the head's layout, led back to one picture of each output map, times `share`.
-    fn lead_back(&self, cotangent: &[f32], maps: [&Map; 4], share: f32) -> [Vec<f32>; 4] {
-        let [boxes, classes, coefficients, prototypes] = maps;
-        let (on_predictions, on_prototypes) = cotangent.split_at(self.predictions.len());
-        let mut out = maps.map(|map| vec![0.0; map.image_len()]);
-        let g = |row: usize, cell: usize| share * on_predictions[row * self.cells + cell];
-        for cell in 0..self.cells {
-            for axis in 0..2 {
-                let (centre, size) = (g(axis, cell), g(axis + 2, cell));
-                let low = cell * boxes.stride() + axis;
-                out[0][low] = (size - 0.5 * centre) * self.sides[cell][axis];
-                out[0][low + 2] = (size + 0.5 * centre) * self.sides[cell][axis + 2];
-            }
-            for c in 0..classes.channels {
-                let p = self.predictions[(4 + c) * self.cells + cell];
-                out[1][cell * classes.stride() + c] = g(4 + c, cell) * p * (1.0 - p);
-            }
-            for c in 0..coefficients.channels {
-                out[2][cell * coefficients.stride() + c] = g(4 + classes.channels + c, cell);
-            }
-        }
-        let plane = self.grid.0 * self.grid.1;
-        for (i, value) in on_prototypes.iter().enumerate() {
-            out[3][(i % plane) * prototypes.stride() + i / plane] = share * value;
-        }
-        out
-    }
+    (total, gradients.collect())
 }
 
 /// Mask AP50 on held-out pictures, seen as the engine runs the network.
@@ -235,7 +143,58 @@ mod tests {
     use crate::net::Mode;
     use crate::networks;
     use evenkeel::Random;
+    use evenkeel::network::Tensor;
     use evenkeel_study::dataset::scenes::Split;
+
+    /// What the network says of one picture, in the head's layout.
+    struct Said {
+        cells: usize,
+        /// `[4 + classes + coefficients][cell]`
+        predictions: Vec<f32>,
+        /// `[coefficients][cell of a prototype]`
+        prototypes: Vec<f32>,
+        grid: (usize, usize),
+    }
+
+    /// One picture of a map.
+    fn picture(map: &Map, k: usize) -> &[f32] {
+        &map.values[k * map.image_len()..][..map.image_len()]
+    }
+
+    impl Said {
+        fn of([boxes, classes, coefficients, prototypes]: [&Map; 4], k: usize) -> Self {
+            let cells = boxes.height * boxes.width;
+            let mut predictions = vec![0.0; ROWS * cells];
+            let at = |map: &Map, cell: usize, c: usize| picture(map, k)[cell * map.stride() + c];
+            for cell in 0..cells {
+                let side = [0, 1, 2, 3].map(|c| at(boxes, cell, c).exp());
+                let centre = [cell % boxes.width, cell / boxes.width].map(|i| CELL * (i as f32 + 0.5));
+                for axis in 0..2 {
+                    predictions[axis * cells + cell] = centre[axis] + 0.5 * (side[axis + 2] - side[axis]);
+                    predictions[(axis + 2) * cells + cell] = side[axis] + side[axis + 2];
+                }
+                for c in 0..classes.channels {
+                    let logit = at(classes, cell, c);
+                    predictions[(4 + c) * cells + cell] = 1.0 / (1.0 + (-logit).exp());
+                }
+                for c in 0..coefficients.channels {
+                    predictions[(4 + classes.channels + c) * cells + cell] = at(coefficients, cell, c);
+                }
+            }
+            let grid = (prototypes.height, prototypes.width);
+            let prototypes = (0..prototypes.channels)
+                .flat_map(|c| (0..grid.0 * grid.1).map(move |cell| (c, cell)))
+                .map(|(c, cell)| at(prototypes, cell, c))
+                .collect();
+            Self { cells, predictions, prototypes, grid }
+        }
+
+        fn tensor(&self) -> Result<Tensor> {
+            let predictions = Tensor::new(vec![1, ROWS, self.cells], self.predictions.clone())?;
+            let shape = vec![1, PROTOTYPE_COUNT, self.grid.0, self.grid.1];
+            Ok(Tensor::joined(vec![predictions, Tensor::new(shape, self.prototypes.clone())?]))
+        }
+    }
 
     #[test]
     fn the_engine_reads_what_the_trainer_says() {
@@ -262,7 +221,7 @@ mod tests {
         let objects = truths(&batch).unwrap();
         assert!(!objects[0].is_empty());
         let tape = net.forward(batch.input.clone(), Mode::Train);
-        let (_, gradients) = loss(&net, &tape, &objects).unwrap();
+        let (_, gradients) = loss(&net, &tape, &objects);
         net.backward(&tape, gradients, false);
         // Biases of the outputs move every cell, so that single precision can tell the difference.
         for name in [BOXES, CLASSES, COEFFICIENTS, PROTOTYPES] {
@@ -272,7 +231,7 @@ mod tests {
                 let mut moved = net.clone();
                 moved.parameters[place].values[1] += by;
                 let tape = moved.forward(batch.input.clone(), Mode::Train);
-                loss(&moved, &tape, &objects).unwrap().0
+                loss(&moved, &tape, &objects).0
             };
             let expected = (at(2e-3) - at(-2e-3)) / 4e-3;
             assert!((found - expected).abs() < 0.02 * expected.abs() + 2e-3, "{name}: {found} {expected}");

@@ -14,6 +14,7 @@ pub mod error;
 pub mod export;
 pub mod heads;
 pub mod instance;
+mod instance_loss;
 mod layer;
 pub mod loss;
 pub mod map;

@@ -136,7 +136,7 @@ impl Plan {
         };
         let tape = net.forward(batch.input, Mode::Train);
         let (loss, gradients) = match self.subject {
-            Subject::Instances => instance::loss(net, &tape, &truths)?,
+            Subject::Instances => instance::loss(net, &tape, &truths),
             _ => {
                 let place = net.place(SCORES);
                 let (loss, gradient) =
