@@ -12,7 +12,7 @@ fn the_demo_prints_its_tables_and_writes_one_page() {
         .unwrap();
     let said = String::from_utf8_lossy(&run.stdout);
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
-    for word in ["mIoU", "accuracy", "equivariance", "AUROC", "index.html"] {
+    for word in ["mIoU", "accuracy", "rotation", "contrastive", "equivariance", "AUROC", "index.html"] {
         assert!(said.contains(word), "{word} is missing from\n{said}");
     }
     let page = std::fs::read_to_string(folder.path().join("page/index.html")).unwrap();

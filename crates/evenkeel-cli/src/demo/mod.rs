@@ -3,6 +3,7 @@
 //! Render, predict, attack, detect, defend, measure; a table on the terminal and one self-contained page.
 
 mod page;
+mod subject;
 mod trial;
 
 use anyhow::{Context, Result};
@@ -10,6 +11,7 @@ use clap::Args;
 use evenkeel::image::write_atomically;
 use std::path::PathBuf;
 use std::time::Instant;
+use subject::Quest;
 use trial::{Effort, Report};
 
 /// Watch an attack and a defence on rendered street scenes, offline
@@ -41,16 +43,15 @@ pub(crate) fn run(args: &DemoArgs) -> Result<()> {
     std::fs::create_dir_all(&args.output).with_context(|| {
         format!("cannot make the folder {}; name another with --output", args.output.display())
     })?;
-    let (scenes, crops) = if args.quick { (1, 4) } else { (8, 40) };
-    let effort = Effort {
-        scenes: args.scenes.unwrap_or(scenes).max(1),
-        crops: args.crops.unwrap_or(crops).max(1),
-        steps: args.steps,
-        seed: args.seed,
-    };
-    let reports = [trial::segmentation(&effort)?, trial::classification(&effort)?];
-    for report in &reports {
-        println!("{}", table(report));
+    let (scenes, crops) = if args.quick { (1, 4) } else { (6, 24) };
+    let stages =
+        [(Quest::Scenes, args.scenes.unwrap_or(scenes)), (Quest::Crops, args.crops.unwrap_or(crops))];
+    let effort = Effort { steps: args.steps, seed: args.seed };
+    let mut reports = Vec::new();
+    for (quest, count) in stages {
+        let report = trial::run(quest, count.max(1), &effort)?;
+        println!("{}", table(&report));
+        reports.push(report);
     }
     let path = args.output.join("index.html");
     let seconds = start.elapsed().as_secs_f64();

@@ -1,6 +1,6 @@
 //! What the demo does: for every picture, predict, attack, score, defend, and tally.
 
-use crate::shipped;
+use super::subject::{Quest, Subject, Tally};
 use anyhow::{Context, Result, bail};
 use evenkeel::ascent::Record;
 use evenkeel::attack::{Attack, AttackSettings, Situation};
@@ -11,10 +11,10 @@ use evenkeel::model::Model;
 use evenkeel::task::{Prediction, Truth, best_classes};
 use evenkeel::view::ViewSet;
 use evenkeel::{Image, LabelMap, Random};
-use evenkeel_study::dataset::scenes::{OBJECT_CLASSES, SCENE_CLASSES, Split, object, render};
-use evenkeel_study::metric::{Bootstrap, IGNORE, Ranking, SegmentationScore};
+use evenkeel_study::metric::{Bootstrap, IGNORE, Ranking};
 use evenkeel_study::report::picture::{Picture, Shown, magnified};
 use indicatif::{ProgressBar, ProgressStyle};
+use std::io::IsTerminal;
 use std::time::Instant;
 
 /// How far the attack may move a pixel, in 1/255.
@@ -22,15 +22,13 @@ pub(super) const EPSILON_255: f32 = 4.0;
 /// How far the defence may, as a multiple of the attack's.
 const DEFENCE_RATIO: f32 = 1.5;
 /// The defences shown, in the table's order.
-const DEFENCES: [&str; 4] = ["none", "random", "invariance", "equivariance"];
+const DEFENCES: [&str; 6] = ["none", "random", "rotation", "contrastive", "invariance", "equivariance"];
 /// Pictures that get panels on the page.
 const SHOWN: usize = 4;
 const ATTACK_STEPS: usize = 20;
 
-/// How much to do.
+/// How hard to try.
 pub(super) struct Effort {
-    pub(super) scenes: usize,
-    pub(super) crops: usize,
     pub(super) steps: usize,
     pub(super) seed: u64,
 }
@@ -57,40 +55,15 @@ pub(super) struct Report {
     pub(super) seconds: Vec<(&'static str, f64)>,
 }
 
-/// A picture of the trial and its truth.
-struct Subject {
-    image: Image,
-    truth: Truth,
-}
-
-/// Segmentation of scenes.
-pub(super) fn segmentation(effort: &Effort) -> Result<Report> {
-    let model = shipped::SEGMENTER.model()?;
-    let subject = |number: u64| {
-        let scene = render(Split::Test.seed(number), 128, 256);
-        Subject { image: scene.image, truth: Truth::Map(scene.labels) }
-    };
-    let title =
-        format!("street scenes, {} of them: mIoU, before and after PGD at {EPSILON_255}/255", effort.scenes);
-    Trial::new(&model, effort.scenes, effort)?.run(title, "mIoU", &subject)
-}
-
-/// Classification of object crops.
-pub(super) fn classification(effort: &Effort) -> Result<Report> {
-    let model = shipped::CLASSIFIER.model()?;
-    let subject = |number: u64| {
-        let (class, image) = object(Split::Test, number, 64, 64);
-        Subject { image, truth: Truth::Class(class) }
-    };
-    let title = format!(
-        "object crops, {} of them: accuracy, before and after PGD at {EPSILON_255}/255",
-        effort.crops
-    );
-    Trial::new(&model, effort.crops, effort)?.run(title, "accuracy", &subject)
+/// Looks at pictures of one kind.
+pub(super) fn run(quest: Quest, count: usize, effort: &Effort) -> Result<Report> {
+    let model = quest.network().model()?;
+    Trial::new(&model, quest, count, effort)?.run()
 }
 
 struct Trial<'m> {
     model: &'m Model,
+    quest: Quest,
     count: usize,
     seed: u64,
     defences: Vec<Defence>,
@@ -107,20 +80,29 @@ struct Answers {
 }
 
 impl<'m> Trial<'m> {
-    fn new(model: &'m Model, count: usize, effort: &Effort) -> Result<Self> {
+    fn new(model: &'m Model, quest: Quest, count: usize, effort: &Effort) -> Result<Self> {
         let budget = Budget::linf(DEFENCE_RATIO * EPSILON_255 / 255.0);
-        let settings = || DefenceSettings { steps: effort.steps, ..DefenceSettings::standard(budget) };
+        let network = quest.network();
         let defences = DEFENCES
             .iter()
-            .map(|name| Defence::named(name, model, settings()))
-            .collect::<evenkeel::Result<_>>()?;
+            .map(|name| {
+                let (head, bank) = network.head_for(name)?;
+                let settings =
+                    DefenceSettings { steps: effort.steps, head, bank, ..DefenceSettings::standard(budget) };
+                Ok(Defence::named(name, model, settings)?)
+            })
+            .collect::<Result<_>>()?;
         let detector =
             Detector::named("variance", model, ViewSet::standard(), Heads::default(), effort.seed)?;
-        Ok(Self { model, count, seed: effort.seed, defences, detector })
+        Ok(Self { model, quest, count, seed: effort.seed, defences, detector })
     }
 
-    fn run(&self, title: String, figure: &'static str, subject: &dyn Fn(u64) -> Subject) -> Result<Report> {
-        let mut tallies: Vec<[Tally; 2]> = DEFENCES.iter().map(|_| [self.tally(), self.tally()]).collect();
+    fn run(&self) -> Result<Report> {
+        let (figure, pictures, count) = (self.quest.figure(), self.quest.pictures(), self.count);
+        let title =
+            format!("{pictures}, {count} pictures: {figure}, before and after PGD at {EPSILON_255}/255");
+        let tally = |_| [self.quest.tally(), self.quest.tally()];
+        let mut tallies: Vec<[Tally; 2]> = self.defences.iter().map(tally).collect();
         let mut ranking = Ranking::new(Bootstrap::NONE);
         let mut report = Report {
             title,
@@ -133,11 +115,15 @@ impl<'m> Trial<'m> {
             seconds: Vec::new(),
         };
         let mut clock = Clock::default();
-        let bar = ProgressBar::new(self.count as u64);
+        // Off a terminal the bar is silent, so the stage is named once.
+        if !std::io::stderr().is_terminal() {
+            eprintln!("{pictures}: predict, attack, score and defend {count} pictures");
+        }
+        let bar = ProgressBar::new(count as u64);
         bar.set_style(ProgressStyle::with_template("{msg} {pos}/{len} {wide_bar}")?);
-        bar.set_message(figure);
+        bar.set_message(pictures);
         for number in 0..self.count as u64 {
-            let subject = clock.time("render", || Ok(subject(number)))?;
+            let subject = clock.time("render", || Ok(self.quest.subject(number)))?;
             let answers = self.answers(&subject, number, &mut clock)?;
             for (tally, answer) in tallies.iter_mut().zip(&answers.by_defence) {
                 for k in 0..2 {
@@ -158,9 +144,9 @@ impl<'m> Trial<'m> {
             bar.inc(1);
         }
         bar.finish_and_clear();
-        for (name, [clean, attacked]) in DEFENCES.iter().zip(&tallies) {
+        for (defence, [clean, attacked]) in self.defences.iter().zip(&tallies) {
             let (clean, attacked) = (clean.figure(), attacked.figure());
-            report.rows.push(Row { defence: name.to_string(), clean, attacked });
+            report.rows.push(Row { defence: defence.name.to_string(), clean, attacked });
         }
         report.auroc = ranking.figures().map(|f| f.auroc);
         report.seconds = clock.per_picture(self.count);
@@ -209,16 +195,9 @@ impl<'m> Trial<'m> {
         Ok(Attack::named("pgd")?.run(&situation, &settings)?.image.rounded_to_8_bits())
     }
 
-    fn tally(&self) -> Tally {
-        match self.model.task.name() {
-            "semantic" => Tally::Scenes(SegmentationScore::new(SCENE_CLASSES.len(), IGNORE, Bootstrap::NONE)),
-            _ => Tally::Crops { right: 0, count: 0 },
-        }
-    }
-
     /// What each view says, brought back to the image's own grid.
     fn views(&self, image: &Image) -> Result<Vec<LabelMap>> {
-        if self.model.task.name() != "semantic" {
+        if self.quest != Quest::Scenes {
             return Ok(Vec::new());
         }
         let views = self.detector.views.draw(&Random::new(self.seed));
@@ -259,7 +238,7 @@ impl<'m> Trial<'m> {
     /// A truth as it is shown: a painted map, or a word.
     fn picture(&self, truth: &Truth) -> Result<Shown> {
         match truth {
-            Truth::Class(class) => Ok(Shown::Word(OBJECT_CLASSES[*class].to_string())),
+            Truth::Class(class) => Ok(Shown::Word(Quest::word(*class).to_string())),
             Truth::Map(map) => match &self.model.palette {
                 Some(palette) => Ok(Shown::Image(map.painted(palette)?)),
                 None => bail!("the segmenter has no colours"),
@@ -272,35 +251,6 @@ impl<'m> Trial<'m> {
 /// The pictures of one scene.
 pub(super) struct Panel {
     pub(super) pictures: Vec<Picture>,
-}
-
-/// Running counts of one figure.
-enum Tally {
-    Scenes(SegmentationScore),
-    Crops { right: usize, count: usize },
-}
-
-impl Tally {
-    fn add(&mut self, key: u64, said: &Prediction, truth: &Truth) -> Result<()> {
-        match (self, said, truth) {
-            (Self::Scenes(score), Prediction::Map(said), Truth::Map(is)) => {
-                score.push(key, is.labels(), said.labels())?;
-            }
-            (Self::Crops { right, count }, Prediction::Class(said), Truth::Class(is)) => {
-                *right += usize::from(said == is);
-                *count += 1;
-            }
-            _ => bail!("an answer of another task"),
-        }
-        Ok(())
-    }
-
-    fn figure(&self) -> f64 {
-        match self {
-            Self::Scenes(score) => score.figures().mean_iou().unwrap_or(0.0),
-            Self::Crops { right, count } => *right as f64 / (*count).max(1) as f64,
-        }
-    }
 }
 
 /// Seconds by task.
