@@ -1,6 +1,8 @@
 //! Frames: how results stand in a log so that a torn end can be told from damage.
 //!
-//!     length u32 | check of the length u32 | checksum of the payload, 16 bytes | payload
+//! ```text
+//! length u32 | check of the length u32 | checksum of the payload, 16 bytes | payload
+//! ```
 //!
 //! All little-endian. A write cut short leaves a frame that runs past the end of the file, or (where a file system keeps the length but not
 //! the bytes) zeros to the end: that is a torn end. Anything else that does not check is damage. Since the length has a check of its

@@ -1,7 +1,9 @@
 //! The store of a study: a folder with the design, one append-only log for each shard, and a lock for each log.
 //!
-//!     DIR/study.json            the design, as last run         DIR/shard-1-of-1.log     results as they came
-//!     DIR/experiment.toml       the experiment, for people      DIR/shard-1-of-1.lock    held while a process writes the log
+//! ```text
+//! DIR/study.json            the design, as last run         DIR/shard-1-of-1.log     results as they came
+//! DIR/experiment.toml       the experiment, for people      DIR/shard-1-of-1.lock    held while a process writes the log
+//! ```
 //!
 //! A result belongs to a key (what was done, see `experiment::design`) and an image. The index in memory knows where each lies; the results
 //! themselves stay on disk, so memory grows by some bytes a result and not with images. Later results replace earlier ones of the
