@@ -43,7 +43,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<()> {
     std::fs::create_dir_all(&args.output).with_context(|| {
         format!("cannot make the folder {}; name another with --output", args.output.display())
     })?;
-    let (scenes, crops) = if args.quick { (1, 4) } else { (6, 24) };
+    let (scenes, crops) = if args.quick { (1, 2) } else { (6, 24) };
     let stages =
         [(Quest::Scenes, args.scenes.unwrap_or(scenes)), (Quest::Crops, args.crops.unwrap_or(crops))];
     let effort = Effort { steps: args.steps, seed: args.seed };
