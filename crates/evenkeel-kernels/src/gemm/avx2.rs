@@ -1,8 +1,9 @@
 //! The product for AVX2: rows that stay in the second-level cache, panels of sixteen columns, spans of `k` that stay in the
 //! first, register tiles of six rows.
 //!
-//! Between spans a chunk's sums wait in a small buffer. Up to three rows are done one at a time against several panels at once,
-//! because one row's two sums would wait for each other; the chain of each sum is the same.
+//! Each span is summed by itself and added to what waits in a small buffer: short chains of additions round less than long ones. Up to
+//! three rows are done one at a time against several panels at once, because one row's two sums would wait for each other; they are
+//! summed in the same spans.
 
 use std::arch::x86_64::*;
 use std::cell::RefCell;
@@ -25,6 +26,11 @@ const FEW: usize = 3;
 const ABREAST: usize = 4;
 /// Multiplications below which a second thread costs more than it brings.
 const SMALL: usize = 100_000;
+
+/// How many spans a sum of `k` steps is made of.
+fn spans(k: usize) -> usize {
+    k.div_ceil(SPAN).max(1)
+}
 
 /// The right side.
 #[derive(Clone, Copy)]
@@ -181,7 +187,7 @@ impl Job<'_> {
     ) {
         let k = self.shape.k;
         sums.resize(rows.len().max(sums.len()), Line::default());
-        let spans = k.div_ceil(SPAN).max(1);
+        let spans = spans(k);
         for span in 0..spans {
             let steps = span * k / spans..(span + 1) * k / spans;
             let mut row = 0;
@@ -224,12 +230,14 @@ impl Job<'_> {
             let mut rows = [a; R];
             for r in 0..R {
                 rows[r] = a.add(r * stride);
-                if !tile.starts {
-                    acc[r] = [_mm256_load_ps(sums[r].0.as_ptr()), _mm256_load_ps(sums[r].0.as_ptr().add(8))];
-                }
             }
             multiply_add::<R, 2>(&mut acc, rows, tile.lines, tile.steps);
             for r in 0..R {
+                if !tile.starts {
+                    for v in 0..2 {
+                        acc[r][v] = _mm256_add_ps(_mm256_load_ps(sums[r].0.as_ptr().add(8 * v)), acc[r][v]);
+                    }
+                }
                 if tile.ends {
                     self.store(acc[r], tile.at + r * self.shape.n, tile.columns);
                 } else {
@@ -247,20 +255,30 @@ impl Job<'_> {
     #[target_feature(enable = "avx2,fma")]
     unsafe fn row(&self, batch: usize, row: usize, a: *const f32, panels: Range<usize>, lines: &[Lines]) {
         for (group, first) in lines.chunks(ABREAST).zip(panels.step_by(ABREAST)) {
-            let mut acc = [[_mm256_setzero_ps(); 2]; ABREAST];
+            let mut total = [[_mm256_setzero_ps(); 2]; ABREAST];
             let mut from = [group[0]; ABREAST];
             from[..group.len()].copy_from_slice(group);
+            let (k, spans) = (self.shape.k, spans(self.shape.k));
             // SAFETY: promised by the caller.
             unsafe {
-                for i in 0..self.shape.k {
-                    let value = _mm256_broadcast_ss(&*a.add(i));
+                for span in 0..spans {
+                    let mut acc = [[_mm256_setzero_ps(); 2]; ABREAST];
+                    for i in span * k / spans..(span + 1) * k / spans {
+                        let value = _mm256_broadcast_ss(&*a.add(i));
+                        for p in 0..ABREAST {
+                            let line = from[p].start.add(i * from[p].pitch);
+                            acc[p][0] = _mm256_fmadd_ps(value, _mm256_loadu_ps(line), acc[p][0]);
+                            acc[p][1] = _mm256_fmadd_ps(value, _mm256_loadu_ps(line.add(8)), acc[p][1]);
+                        }
+                    }
                     for p in 0..ABREAST {
-                        let line = from[p].start.add(i * from[p].pitch);
-                        acc[p][0] = _mm256_fmadd_ps(value, _mm256_loadu_ps(line), acc[p][0]);
-                        acc[p][1] = _mm256_fmadd_ps(value, _mm256_loadu_ps(line.add(8)), acc[p][1]);
+                        for v in 0..2 {
+                            total[p][v] =
+                                if span == 0 { acc[p][v] } else { _mm256_add_ps(total[p][v], acc[p][v]) };
+                        }
                     }
                 }
-                for (p, acc) in acc.into_iter().enumerate().take(group.len()) {
+                for (p, acc) in total.into_iter().enumerate().take(group.len()) {
                     let column = (first + p) * PANEL;
                     let at = (batch * self.shape.m + row) * self.shape.n + column;
                     self.store(acc, at, PANEL.min(self.shape.n - column));

@@ -1,7 +1,7 @@
 //! The register tile that the matrix product and the convolutions share: six rows by sixteen columns.
 //!
 //! The right side is packed in lines of sixteen columns, one for each step of the sum; the left side is read where it lies. Each
-//! result is one chain of fused multiply-adds in the order of the steps, so a tile's shape never shows in its values.
+//! result is a chain of fused multiply-adds in the order of the steps, so a tile's shape never shows in its values.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;

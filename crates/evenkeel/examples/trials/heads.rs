@@ -8,8 +8,8 @@
 use evenkeel::Random;
 use evenkeel::image::Image;
 use evenkeel::model::Model;
-use evenkeel::objective::Bank;
 use evenkeel::objective::head::Head;
+use evenkeel::objective::{Bank, Pooled};
 use evenkeel::view::{Motion, View, ViewSet};
 use rayon::prelude::*;
 
@@ -31,9 +31,7 @@ pub(crate) fn fitted(name: &str, model: &Model, others: &[Image]) -> (Option<Hea
 /// The mean of each feature channel.
 fn pooled(model: &Model, image: &Image) -> Vec<f64> {
     let features = model.network.run(image, &[&model.feature]).expect("features").remove(0);
-    let cells = features.extents("features").expect("a map").cells();
-    let mean = |c: &[f32]| c.iter().map(|v| f64::from(*v)).sum::<f64>() / cells as f64;
-    features.data().chunks(cells).map(mean).collect()
+    Pooled::of(&features).expect("maps").values().iter().map(|&v| f64::from(v)).collect()
 }
 
 /// `count` draws of colour and window views of every image, and before them the image itself.

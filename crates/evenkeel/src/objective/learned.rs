@@ -3,10 +3,9 @@
 use std::path::Path;
 
 use super::head::Head;
-use super::views::{pool, pull_pool};
-use super::{Compared, ViewObjective};
+use super::{Compared, Pooled, ViewObjective};
 use crate::error::{Error, Result};
-use crate::network::{Extents, Tensor};
+use crate::network::Tensor;
 use crate::random::Random;
 use crate::view::{Motion, View, ViewSet};
 
@@ -34,8 +33,8 @@ impl ViewObjective for Rotation {
         let mut value = 0.0;
         let mut cotangents = Vec::with_capacity(maps.len());
         for (quarters, map) in maps.iter().enumerate() {
-            let extents = map.extents("features")?;
-            let (scores, inputs) = self.head.forward(&pool(map.data(), extents))?;
+            let pooled = Pooled::of(map)?;
+            let (scores, inputs) = self.head.forward(pooled.values())?;
             let top = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
             let sum: f32 = scores.iter().map(|s| (s - top).exp()).sum();
             value -= share * f64::from(top + sum.ln() - scores[quarters]);
@@ -43,7 +42,7 @@ impl ViewObjective for Rotation {
                 share as f32 * (if i == quarters { 1.0 } else { 0.0 } - (s - top).exp() / sum)
             };
             let cotangent: Vec<f32> = scores.iter().enumerate().map(slope).collect();
-            cotangents.push(pull_pool(&self.head.pullback(&inputs, &cotangent), extents));
+            cotangents.push(pooled.pullback(&self.head.pullback(&inputs, &cotangent)));
         }
         let base = cotangents.remove(0);
         Ok(Compared { value, base, seen: cotangents })
@@ -123,9 +122,9 @@ pub struct Contrastive {
     pub temperature: f32,
 }
 
-/// An embedding on the way: its form, what the head kept, its length and direction.
+/// An embedding on the way: the features' means, what the head kept, its length and direction.
 struct Embedded {
-    extents: Extents,
+    pooled: Pooled,
     inputs: Vec<Vec<f32>>,
     length: f32,
     unit: Vec<f32>,
@@ -133,14 +132,14 @@ struct Embedded {
 
 impl Contrastive {
     fn embed(&self, map: &Tensor) -> Result<Embedded> {
-        let extents = map.extents("features")?;
-        let (out, inputs) = self.head.forward(&pool(map.data(), extents))?;
+        let pooled = Pooled::of(map)?;
+        let (out, inputs) = self.head.forward(pooled.values())?;
         if out.len() != self.bank.dimensions {
             return Err(Error::mismatch("dimensions of the bank", out.len(), self.bank.dimensions));
         }
         let length = norm(&out) + 1e-10;
         let unit = out.iter().map(|v| v / length).collect();
-        Ok(Embedded { extents, inputs, length, unit })
+        Ok(Embedded { pooled, inputs, length, unit })
     }
 
     /// The value of one ordered pair; adds its slopes to the cotangents of the two unit vectors.
@@ -185,7 +184,7 @@ impl ViewObjective for Contrastive {
             let along: f32 = embedded.unit.iter().zip(cotangent).map(|(u, c)| u * c).sum();
             let on_head: Vec<f32> =
                 embedded.unit.iter().zip(cotangent).map(|(u, c)| (c - along * u) / embedded.length).collect();
-            pull_pool(&self.head.pullback(&embedded.inputs, &on_head), embedded.extents)
+            embedded.pooled.pullback(&self.head.pullback(&embedded.inputs, &on_head))
         });
         let base = back.next().unwrap_or_default();
         Ok(Compared { value, base, seen: back.collect() })

@@ -8,6 +8,7 @@ mod evaluate;
 pub mod head;
 mod learned;
 mod loss;
+mod pooled;
 mod views;
 
 #[cfg(test)]
@@ -16,6 +17,7 @@ pub(crate) mod tests;
 pub use evaluate::{Evaluation, Terms, ViewTerm};
 pub use learned::{Bank, Contrastive, Rotation};
 pub use loss::{Loss, LossKind};
+pub use pooled::Pooled;
 pub use views::{Equivariance, Invariance, Pairing};
 
 use crate::error::Result;

@@ -6,7 +6,7 @@
 
 use rayon::prelude::*;
 
-use super::{Compared, ViewObjective};
+use super::{Compared, Pooled, ViewObjective};
 use crate::error::{Error, Result};
 use crate::network::{Extents, Tensor};
 use crate::random::Random;
@@ -119,12 +119,11 @@ impl ViewObjective for Invariance {
 impl Invariance {
     fn compare_pooled(&self, base: &Tensor, seen: &[(View, Tensor)]) -> Result<Compared> {
         let maps: Vec<&Tensor> = std::iter::once(base).chain(seen.iter().map(|(_, t)| t)).collect();
-        let extents = maps.iter().map(|t| t.extents("features")).collect::<Result<Vec<_>>>()?;
-        let pooled: Vec<Vec<f32>> = maps.iter().zip(&extents).map(|(t, e)| pool(t.data(), *e)).collect();
-        let vectors: Vec<_> = pooled.iter().map(|p| (p.as_slice(), vec![1.0])).collect();
-        let form = Extents { channels: extents[0].channels, height: 1, width: 1 };
+        let pooled = maps.iter().map(|map| Pooled::of(map)).collect::<Result<Vec<_>>>()?;
+        let vectors: Vec<_> = pooled.iter().map(|p| (p.values(), vec![1.0])).collect();
+        let form = Extents { channels: pooled[0].values().len(), height: 1, width: 1 };
         let (value, cotangents) = cosines(&vectors, self.pairing, form);
-        let mut spread = cotangents.iter().zip(&extents).map(|(c, e)| pull_pool(c, *e));
+        let mut spread = pooled.iter().zip(&cotangents).map(|(p, c)| p.pullback(c));
         let base = spread.next().unwrap_or_default();
         Ok(Compared { value, base, seen: spread.collect() })
     }
@@ -154,19 +153,6 @@ fn over_levels(
         total.seen.iter_mut().zip(compared.seen).for_each(|(all, own)| all.extend(own));
     }
     Ok(total)
-}
-
-/// The mean of each channel.
-pub(super) fn pool(map: &[f32], extents: Extents) -> Vec<f32> {
-    let mean =
-        |channel: &[f32]| (channel.iter().map(|&v| f64::from(v)).sum::<f64>() / channel.len() as f64) as f32;
-    map.chunks(extents.cells()).map(mean).collect()
-}
-
-/// The pullback of [`pool`].
-pub(super) fn pull_pool(cotangent: &[f32], extents: Extents) -> Vec<f32> {
-    let cells = extents.cells();
-    cotangent.iter().flat_map(|c| std::iter::repeat_n(c / cells as f32, cells)).collect()
 }
 
 /// The sum of masked cosines over the pairs, and its gradient on every vector `[channels, cells]`.

@@ -1,8 +1,8 @@
 //! The direct kernel's loops for AVX2: chunks of pixels that stay in the second-level cache, panels of sixteen output channels
 //! that stay in the first, blocks of six pixels in registers.
 //!
-//! A panel's lines are walked in spans of at most [`SPAN`] steps. Between spans a chunk's sums wait in a small buffer, so the
-//! chain of additions of each result is the same as without spans.
+//! A panel's lines are walked in spans of at most [`SPAN`] steps. Each span is summed by itself and added to what waits in a small
+//! buffer: short chains of additions round less than long ones. Spans follow from the geometry, so every result is always summed alike.
 
 use std::arch::x86_64::*;
 use std::cell::RefCell;
@@ -414,13 +414,6 @@ impl Block<'_> {
         // whole pixels in the map written.
         unsafe {
             let mut acc = [[_mm256_setzero_ps(); V]; R];
-            if !panel.starts {
-                for r in 0..R {
-                    for v in 0..V {
-                        acc[r][v] = _mm256_load_ps(sums[r].0.as_ptr().add(8 * v));
-                    }
-                }
-            }
             if panel.ends && panel.stage.is_none() {
                 for r in 0..R {
                     finish.expect::<V>(self.writes[r] + panel.channel);
@@ -433,6 +426,13 @@ impl Block<'_> {
                 }
                 let lines = panel.lines.add(tap.index * self.tap_lines + self.first);
                 multiply_add::<R, V>(&mut acc, rows, lines, self.steps);
+            }
+            if !panel.starts {
+                for r in 0..R {
+                    for v in 0..V {
+                        acc[r][v] = _mm256_add_ps(_mm256_load_ps(sums[r].0.as_ptr().add(8 * v)), acc[r][v]);
+                    }
+                }
             }
             if !panel.ends {
                 for r in 0..R {

@@ -1,7 +1,7 @@
 //! The product at one point: `c[tile][o] = sum over k of a[tile][k] * u[k][o]`, for the tiles of a block and the output channels of
 //! a chunk.
 //!
-//! Six tiles by sixteen channels are summed in registers. Each sum runs over `k` in order, in one chain, whatever the rows around
+//! Six tiles by sixteen channels are summed in registers. Each sum runs over `k` in order, a block of the depth at a time, whatever the rows around
 //! it, so a tile's product does not depend on the block it is computed in.
 
 use super::lanes::Lanes;
@@ -92,12 +92,6 @@ impl Cell {
         let mut sums = [[l.splat(0.0); 2]; R];
         // SAFETY: `R` rows of `depth` in a, `depth` rows of a panel in u, `R` rows of a panel in c.
         unsafe {
-            if !self.fresh {
-                for r in 0..R {
-                    let c = self.c.add(r * self.c_stride);
-                    sums[r] = [l.load(c), l.load(c.add(8))];
-                }
-            }
             let mut k = 0;
             while k + UNROLL <= self.depth {
                 l.prefetch(self.ahead.wrapping_add(k / UNROLL * PANEL));
@@ -111,6 +105,9 @@ impl Cell {
             }
             for r in 0..R {
                 let c = self.c.add(r * self.c_stride);
+                if !self.fresh {
+                    sums[r] = [l.add(l.load(c), sums[r][0]), l.add(l.load(c.add(8)), sums[r][1])];
+                }
                 l.store(c, sums[r][0]);
                 l.store(c.add(8), sums[r][1]);
             }
