@@ -12,6 +12,7 @@ use crate::net::{Mode, Net};
 use crate::optimiser::{AdamW, rate};
 use evenkeel::image::write_atomically;
 use evenkeel::model::Model;
+use evenkeel::objective::Pooled;
 use evenkeel::view::{Motion, View, ViewSet};
 use evenkeel::{Image, Random};
 use rayon::prelude::*;
@@ -39,10 +40,8 @@ pub struct TrainedHead {
 
 /// Features of one image, pooled over space.
 fn pooled(model: &Model, image: &Image) -> Result<Vec<f32>> {
-    let map = model.network.run(image, &[&model.feature])?.remove(0);
-    let extents = map.extents(&model.feature)?;
-    let cells = extents.cells();
-    Ok(map.data().chunks_exact(cells).map(|c| c.iter().sum::<f32>() / cells as f32).collect())
+    let features = model.network.run(image, &[&model.feature])?.remove(0);
+    Ok(Pooled::of(&features)?.values().to_vec())
 }
 
 fn head(inputs: usize, outputs: usize, random: &mut Random) -> Net {
@@ -69,7 +68,10 @@ fn gather(rows: &[&[f32]]) -> Map {
 /// # Errors
 /// If the network refuses an image.
 pub fn rotation(model: &Model, images: &[Image], seed: u64) -> Result<TrainedHead> {
-    let turned = |image: &Image, quarters: u8| View::of(Motion::Turn { quarters }).apply(image);
+    let fixed_canvas = model.network.fixed_size().is_some();
+    let turned = |image: &Image, quarters: u8| {
+        View { fixed_canvas, ..View::of(Motion::Turn { quarters }) }.apply(image)
+    };
     let features: Vec<(Vec<f32>, u8)> = (0..4 * images.len())
         .into_par_iter()
         .map(|k| Ok((pooled(model, &turned(&images[k / 4], (k % 4) as u8))?, (k % 4) as u8)))
@@ -106,7 +108,7 @@ fn learn(net: &mut Net, optimiser: &mut AdamW, tape: &crate::net::Tape, gradient
 /// # Errors
 /// If the network refuses an image.
 pub fn contrastive(model: &Model, images: &[Image], seed: u64) -> Result<TrainedHead> {
-    let views = ViewSet::contrastive(2 * PAIRS).fitted(false, model.multiple);
+    let views = ViewSet::contrastive(2 * PAIRS).fitted(model.network.fixed_size().is_some(), model.multiple);
     let features: Vec<Vec<Vec<f32>>> = images
         .par_iter()
         .enumerate()

@@ -84,11 +84,11 @@ pub fn loss(net: &Net, tape: &Tape, truths: &[Vec<Instance>]) -> (f64, Vec<(Plac
     (total, gradients.collect())
 }
 
-/// Mask AP50 on held-out pictures, seen as the engine runs the network.
+/// The objects found and missed on held-out pictures, seen as the engine runs the network.
 ///
 /// # Errors
 /// If the engine refuses the network.
-pub fn average_precision(net: &Net, held_out: &Pool) -> Result<f64> {
+pub fn score(net: &Net, held_out: &Pool) -> Result<InstanceScore> {
     let model = to_model(net, crate::batch::Subject::Instances)?;
     let mut score = InstanceScore::new();
     for k in 0..held_out.len() {
@@ -107,7 +107,7 @@ pub fn average_precision(net: &Net, held_out: &Pool) -> Result<f64> {
         }
         score.push(k as i64, &truths, &detected(&found, &IDS)?)?;
     }
-    Ok(score.figures().0[1].unwrap_or(0.0))
+    Ok(score)
 }
 
 /// The end of the graph: from the four outputs to predictions, for images of this size.

@@ -15,7 +15,7 @@ pub mod export;
 pub mod heads;
 pub mod instance;
 mod instance_loss;
-mod layer;
+pub mod layer;
 pub mod loss;
 pub mod map;
 pub mod net;

@@ -1,17 +1,21 @@
 //! `evenkeel-train`: trains the networks that evenkeel ships.
 
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand};
-use evenkeel::Random;
 use evenkeel::budget::parse_radius;
 use evenkeel::model::Model;
+use evenkeel::{Image, Random};
 use evenkeel_study::dataset::scenes::{INSTANCE_CLASSES, OBJECT_CLASSES, SCENE_CLASSES, Split};
+use evenkeel_study::metric::instance::InstanceFigures;
 use evenkeel_train::adversary::Adversary;
 use evenkeel_train::batch::{Pool, Subject};
 use evenkeel_train::train::Plan;
-use evenkeel_train::{Net, checkpoint, export, heads, networks};
-use std::path::PathBuf;
+use evenkeel_train::{Net, checkpoint, export, heads, instance, networks};
+use std::path::{Path, PathBuf};
 use std::time::Instant;
+
+/// Heads learnt from fewer images would know nothing else; a fifth of them is held out.
+const FEWEST_IMAGES: usize = 10;
 
 /// Train the small networks that evenkeel ships
 #[derive(Debug, Parser)]
@@ -39,9 +43,12 @@ enum What {
 struct HeadArgs {
     /// The network (ONNX, with its contract beside it); the heads go beside it
     network: PathBuf,
-    /// Pictures to learn from
+    /// Rendered pictures to learn from
     #[arg(long, default_value_t = 600)]
     pictures: usize,
+    /// Learn from the PNG and JPEG images of this folder instead, for a network of your own
+    #[arg(long, value_name = "FOLDER")]
+    images: Option<PathBuf>,
     /// The seed
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -149,15 +156,34 @@ fn train(subject: Subject, args: &TrainArgs) -> Result<()> {
         held_out.len(),
         if done { "" } else { "; run again to go on" }
     );
+    if subject == Subject::Scenes {
+        let overlaps = plan.overlaps(&net, &held_out).into_iter().zip(SCENE_CLASSES);
+        let known = overlaps.filter_map(|(iou, class)| iou.map(|iou| format!("{class} {:.1}", 100.0 * iou)));
+        println!("IoU by class: {}", known.collect::<Vec<_>>().join(", "));
+    }
+    if subject == Subject::Instances {
+        let by_class = instance::score(&net, &held_out)?.by_category();
+        let one = |((_, figures), (name, _)): ((i64, InstanceFigures), (&str, _))| {
+            format!("{name} {:.1}", 100.0 * figures.0[1].unwrap_or(0.0))
+        };
+        let known: Vec<String> = by_class.into_iter().zip(INSTANCE_CLASSES).map(one).collect();
+        println!("mask AP50 by class: {}", known.join(", "));
+    }
     Ok(())
 }
 
 fn train_heads(args: &HeadArgs) -> Result<()> {
     let model = Model::load(&args.network)?;
-    let subject = if model.task.name() == "semantic" { Subject::Scenes } else { Subject::Objects };
-    let pool = Pool::render(subject, Split::Train, args.pictures);
-    let images =
-        (0..pool.len()).map(|k| pool.plain(k, k + 1).image(0)).collect::<evenkeel::Result<Vec<_>>>()?;
+    let images = match &args.images {
+        Some(folder) => images_in(folder, &model)?,
+        None => {
+            let crops = model.task.name() == "classification";
+            let subject = if crops { Subject::Objects } else { Subject::Scenes };
+            let pool = Pool::render(subject, Split::Train, args.pictures);
+            let alone = (0..pool.len()).map(|k| pool.plain(k, k + 1).image(0));
+            alone.collect::<evenkeel::Result<Vec<_>>>()?
+        }
+    };
     for (name, head) in [
         ("rotation", heads::rotation(&model, &images, args.seed)?),
         ("contrastive", heads::contrastive(&model, &images, args.seed)?),
@@ -167,6 +193,23 @@ fn train_heads(args: &HeadArgs) -> Result<()> {
         println!("{}: {:.1} % on held-out pictures", path.display(), 100.0 * head.score);
     }
     Ok(())
+}
+
+/// The images of a folder, in the order of their names, as the network takes them.
+fn images_in(folder: &Path, model: &Model) -> Result<Vec<Image>> {
+    let entries =
+        std::fs::read_dir(folder).with_context(|| format!("{} cannot be read", folder.display()))?;
+    let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<PathBuf>>>()?;
+    let is_image = |path: &PathBuf| {
+        let ending = path.extension().map(|e| e.to_ascii_lowercase());
+        ending.is_some_and(|e| e == "png" || e == "jpg" || e == "jpeg")
+    };
+    paths.retain(is_image);
+    paths.sort();
+    if paths.len() < FEWEST_IMAGES {
+        bail!("{} has {} images; a head needs at least {FEWEST_IMAGES}", folder.display(), paths.len());
+    }
+    paths.iter().map(|path| Ok(model.fit(&Image::load(path)?)?)).collect()
 }
 
 fn bench() -> Result<()> {

@@ -61,7 +61,7 @@ fn residual(net: &mut Net, name: &str, from: Place, first: Conv, random: &mut Ra
     net.norm(&format!("{name}.b.norm"), raw, Some(skip), true)
 }
 
-/// What the segmenters share: a map of 32 channels at a quarter of the image's size, and one of 24 at half.
+/// What the segmenters share: a map of 48 channels at a quarter of the image's size, and one of 24 at half.
 fn trunk(net: &mut Net, random: &mut Random) -> (Place, Place) {
     let at2 = plain(net, "stem", 0, conv3(3, 16, 2, 1), random);
     let at4 = plain(net, "level1", at2, conv3(16, 32, 2, 1), random);
@@ -75,8 +75,8 @@ fn trunk(net: &mut Net, random: &mut Random) -> (Place, Place) {
     let deep = net.enlarge(deep, 2);
     let edge = net.conv("edge.conv", at4, conv1(32, 32, 1), false, random);
     let joint = net.norm("edge.norm", edge, Some(deep), true);
-    let joint = plain(net, "joint", joint, conv3(32, 32, 1, 1), random);
-    let deep = net.conv("narrower.conv", joint, conv1(32, 24, 1), false, random);
+    let joint = residual(net, "joint", joint, conv3(32, 48, 1, 1), random);
+    let deep = net.conv("narrower.conv", joint, conv1(48, 24, 1), false, random);
     let deep = net.norm("narrower.norm", deep, None, false);
     let deep = net.enlarge(deep, 2);
     let edge = net.conv("finer.conv", at2, conv1(16, 24, 1), false, random);
@@ -99,7 +99,7 @@ pub fn instances(classes: usize, random: &mut Random) -> Net {
     let mut net = Net::new(3);
     let (joint, fine) = trunk(&mut net, random);
     net.name(joint, FEATURES);
-    let head = plain(&mut net, "head", joint, conv3(32, 48, 1, 1), random);
+    let head = plain(&mut net, "head", joint, conv3(48, 48, 1, 1), random);
     let outputs =
         [(BOXES, head, 48, 4), (CLASSES, head, 48, classes), (COEFFICIENTS, head, 48, PROTOTYPE_COUNT)];
     for (name, from, in_c, out_c) in outputs.into_iter().chain([(PROTOTYPES, fine, 24, PROTOTYPE_COUNT)]) {

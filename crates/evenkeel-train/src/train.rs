@@ -56,7 +56,7 @@ pub struct History {
 }
 
 /// How much rare classes weigh in the loss: road, pavement, grass, building, fence, pole, sign, tree, person, car, sky.
-const SCENE_WEIGHTS: [f32; 11] = [1.0, 1.1, 1.0, 1.0, 1.4, 2.0, 2.0, 1.0, 2.0, 1.3, 1.0];
+const SCENE_WEIGHTS: [f32; 11] = [1.0, 1.1, 1.0, 1.0, 1.8, 2.0, 2.0, 1.0, 2.5, 1.3, 1.0];
 
 impl Plan {
     /// How much finer labels are than scores.
@@ -159,8 +159,18 @@ impl Plan {
     /// If the engine refuses the network.
     pub fn score(&self, net: &Net, held_out: &Pool) -> Result<f64> {
         if self.subject == Subject::Instances {
-            return instance::average_precision(net, held_out);
+            return Ok(instance::score(net, held_out)?.figures().0[1].unwrap_or(0.0));
         }
+        let tally = self.tally(net, held_out);
+        Ok(if self.subject == Subject::Scenes { tally.mean_iou() } else { tally.accuracy() })
+    }
+
+    /// IoU of each class on held-out pictures; classes that never occur have none.
+    pub fn overlaps(&self, net: &Net, held_out: &Pool) -> Vec<Option<f64>> {
+        self.tally(net, held_out).overlaps()
+    }
+
+    fn tally(&self, net: &Net, held_out: &Pool) -> Tally {
         let place = net.place(SCORES);
         let mut tally = Tally::new(self.weights().len());
         let mut from = 0;
@@ -170,7 +180,7 @@ impl Plan {
             let tape = net.forward(batch.input, Mode::Eval);
             tally.add(tape.map(place), self.factor(), &batch.labels);
         }
-        Ok(if self.subject == Subject::Scenes { tally.mean_iou() } else { tally.accuracy() })
+        tally
     }
 
     /// The progress line: written over itself, and kept when a score is known.
@@ -209,15 +219,15 @@ impl Tally {
         }
     }
 
-    fn mean_iou(&self) -> f64 {
+    fn overlaps(&self) -> Vec<Option<f64>> {
         let n = self.classes;
         let at = |is: usize, said: usize| self.counts[is * n + said];
-        let overlaps: Vec<f64> = (0..n)
-            .filter_map(|c| {
-                let union = (0..n).map(|k| at(c, k) + at(k, c)).sum::<u64>() - at(c, c);
-                (union > 0).then(|| at(c, c) as f64 / union as f64)
-            })
-            .collect();
+        let union = |c: usize| (0..n).map(|k| at(c, k) + at(k, c)).sum::<u64>() - at(c, c);
+        (0..n).map(|c| (union(c) > 0).then(|| at(c, c) as f64 / union(c) as f64)).collect()
+    }
+
+    fn mean_iou(&self) -> f64 {
+        let overlaps: Vec<f64> = self.overlaps().into_iter().flatten().collect();
         overlaps.iter().sum::<f64>() / overlaps.len().max(1) as f64
     }
 

@@ -12,12 +12,17 @@ use rayon::prelude::*;
 
 /// The sizes of a convolution, without those of its input. Padding keeps the size up to the stride.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Conv {
-    pub(crate) in_c: usize,
-    pub(crate) out_c: usize,
-    pub(crate) kernel: usize,
-    pub(crate) stride: usize,
-    pub(crate) dilation: usize,
+pub struct Conv {
+    /// Channels of the input.
+    pub in_c: usize,
+    /// Channels of the output.
+    pub out_c: usize,
+    /// Taps down and across.
+    pub kernel: usize,
+    /// Pixels from one output to the next.
+    pub stride: usize,
+    /// Pixels from one tap to the next.
+    pub dilation: usize,
 }
 
 impl Conv {
@@ -41,11 +46,12 @@ impl Conv {
     }
 
     /// The weights `[out][in][k][k]` in the kernels' form.
-    pub(crate) fn packed(&self, weights: &[f32]) -> Weights {
+    pub fn packed(&self, weights: &[f32]) -> Weights {
         Weights::new(weights.to_vec(), self.out_c, self.in_c, [self.kernel; 2], 1)
     }
 
-    pub(crate) fn forward(&self, weights: &Weights, bias: Option<&[f32]>, x: &Map) -> Map {
+    /// The convolution of a map.
+    pub fn forward(&self, weights: &Weights, bias: Option<&[f32]>, x: &Map) -> Map {
         let geometry = self.geometry(x);
         let mut out = Map::zeros(x.batch, geometry.out_h(), geometry.out_w(), self.out_c);
         forward(&geometry, weights, &x.values, &mut out.values, Tail { bias, ..Tail::default() });
@@ -53,14 +59,14 @@ impl Conv {
     }
 
     /// Adds the gradient to the input to `gx`.
-    pub(crate) fn to_input(self, weights: &Weights, gy: &Map, gx: &mut Map) {
+    pub fn to_input(self, weights: &Weights, gy: &Map, gx: &mut Map) {
         let geometry = self.geometry(gx);
         let tail = Tail { accumulate: true, ..Tail::default() };
         pullback(&geometry, weights, &gy.values, &mut gx.values, tail);
     }
 
     /// Adds the gradient to the weights to `gw`, `[out][in][k][k]`.
-    pub(crate) fn to_weights(self, x: &Map, gy: &Map, gw: &mut [f32]) {
+    pub fn to_weights(self, x: &Map, gy: &Map, gw: &mut [f32]) {
         let taps = self.kernel * self.kernel;
         let (cells, wide) = (gy.height * gy.width, taps * self.in_c);
         let parts: Vec<Vec<f32>> = (0..x.batch)

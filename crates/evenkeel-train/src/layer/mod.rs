@@ -1,6 +1,6 @@
 //! Layers with their gradients: to the input, and to the weights.
 
-pub(crate) mod conv;
+pub mod conv;
 pub(crate) mod norm;
 pub(crate) mod resize;
 

@@ -16,6 +16,7 @@ pub use files::{FileComparison, Regions};
 use super::bootstrap::{Bootstrap, Interval};
 use crate::mask::{BoxXywh, Rle, box_overlap};
 use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Overlap thresholds 0.50, 0.55 … 0.95.
@@ -73,10 +74,12 @@ pub struct DetectedInstance {
     pub region: Region,
 }
 
-/// What remains of a detection: for each area range, one bit per overlap threshold.
-#[derive(Clone, Copy, Debug)]
+/// What remains of a detection: for each area range, one bit per overlap threshold. A stored score leaves the image's number to whoever
+/// keeps it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) score: f64,
+    #[serde(skip)]
     pub(crate) image: i64,
     pub(crate) rank: u8,
     pub(crate) matched: [u16; AREAS.len()],
@@ -84,21 +87,23 @@ pub(crate) struct Record {
 }
 
 /// What remains of a category in an image: truths to be found, per area range.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Wanted {
+    #[serde(skip)]
     pub(crate) image: i64,
     pub(crate) truths: [u32; AREAS.len()],
 }
 
 /// The records of one category.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct CategoryRecords {
     pub(crate) records: Vec<Record>,
     pub(crate) wanted: Vec<Wanted>,
 }
 
 /// The running score of an instance segmentation or detection study.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct InstanceScore {
     categories: BTreeMap<i64, CategoryRecords>,
 }
@@ -144,9 +149,41 @@ impl InstanceScore {
         }
     }
 
+    /// The score of one image as that of the image of this number.
+    #[must_use]
+    pub fn numbered(mut self, image: i64) -> Self {
+        for category in self.categories.values_mut() {
+            category.records.iter_mut().for_each(|record| record.image = image);
+            category.wanted.iter_mut().for_each(|wanted| wanted.image = image);
+        }
+        self
+    }
+
+    /// Objects to be found, detections looked at, and detections that match an object by half.
+    pub fn counts(&self) -> [u64; 3] {
+        let mut counts = [0; 3];
+        for category in self.categories.values() {
+            counts[0] += category.wanted.iter().map(|w| u64::from(w.truths[0])).sum::<u64>();
+            let judged = category.records.iter().filter(|r| r.ignored[0] & 1 == 0);
+            for record in judged {
+                counts[1] += 1;
+                counts[2] += u64::from(record.matched[0] & 1);
+            }
+        }
+        counts
+    }
+
     /// The twelve numbers.
     pub fn figures(&self) -> InstanceFigures {
         curve::figures(&self.sorted(), |_| 1)
+    }
+
+    /// The twelve numbers of each category by itself.
+    pub fn by_category(&self) -> BTreeMap<i64, InstanceFigures> {
+        let alone = |(category, records): (&i64, CategoryRecords)| {
+            (*category, curve::figures(std::slice::from_ref(&records), |_| 1))
+        };
+        self.categories.keys().zip(self.sorted()).map(alone).collect()
     }
 
     /// The bootstrap intervals of the twelve numbers, images resampled.
@@ -166,5 +203,45 @@ impl InstanceScore {
             });
         }
         sorted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn square(at: usize, side: usize) -> Region {
+        let inside = |i: usize| (at..at + side).contains(&(i / 16)) && (at..at + side).contains(&(i % 16));
+        Region::Mask(Rle::encode(16, 16, &(0..256).map(|i| u8::from(inside(i))).collect::<Vec<_>>()).unwrap())
+    }
+
+    fn truth(category: i64, at: usize) -> TrueInstance {
+        TrueInstance { category, crowd: false, area: 36.0, region: square(at, 6), countable: true }
+    }
+
+    fn found(category: i64, score: f64, at: usize) -> DetectedInstance {
+        DetectedInstance { category, score, area: 36.0, region: square(at, 6) }
+    }
+
+    #[test]
+    fn images_scored_and_stored_one_by_one_give_the_figures_of_all() {
+        let images = [
+            (vec![truth(1, 0), truth(2, 8)], vec![found(1, 0.9, 1), found(2, 0.4, 8), found(2, 0.6, 0)]),
+            (vec![truth(1, 9)], vec![found(1, 0.5, 0)]),
+        ];
+        let (mut whole, mut joined) = (InstanceScore::new(), InstanceScore::new());
+        for (number, (truths, found)) in images.iter().enumerate() {
+            whole.push(number as i64, truths, found).unwrap();
+            let mut alone = InstanceScore::new();
+            alone.push(0, truths, found).unwrap();
+            let text = serde_json::to_string(&alone).unwrap();
+            let stored: InstanceScore = serde_json::from_str(&text).unwrap();
+            assert_eq!(stored, alone);
+            joined.merge(stored.numbered(number as i64));
+        }
+        assert_eq!(joined.figures().0, whole.figures().0);
+        let plan = Bootstrap { seed: 3, replicates: 20 };
+        assert_eq!(joined.intervals(plan, 0.95), whole.intervals(plan, 0.95));
+        assert_eq!(whole.counts(), [3, 4, 2]);
     }
 }
