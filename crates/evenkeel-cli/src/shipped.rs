@@ -41,13 +41,34 @@ pub(crate) const SEGMENTER: Shipped = shipped!("scenes_segmenter");
 /// Names object crops; trained without an adversary.
 pub(crate) const CLASSIFIER: Shipped = shipped!("scenes_classifier");
 
+/// Finds cars and people; trained without an adversary.
+pub(crate) const INSTANCES: Shipped = shipped!("scenes_instances");
+
+/// Segments street scenes; trained on attacked ones.
+const ROBUST_SEGMENTER: Shipped = shipped!("scenes_segmenter_adv");
+
+/// Names object crops; trained on attacked ones.
+const ROBUST_CLASSIFIER: Shipped = shipped!("scenes_classifier_adv");
+
 /// Every network in the binary, by the name that follows `embedded:`.
-pub(crate) const SHELF: [(&str, Shipped); 2] = [("segmenter", SEGMENTER), ("classifier", CLASSIFIER)];
+pub(crate) const SHELF: [(&str, Shipped); 5] = [
+    ("segmenter", SEGMENTER),
+    ("classifier", CLASSIFIER),
+    ("instances", INSTANCES),
+    ("segmenter-adv", ROBUST_SEGMENTER),
+    ("classifier-adv", ROBUST_CLASSIFIER),
+];
 
 impl Shipped {
     /// As studies take it.
     pub(crate) const fn embedded(&self, name: &'static str) -> Embedded {
-        Embedded { name, network: self.network, contract: self.contract }
+        Embedded {
+            name,
+            network: self.network,
+            contract: self.contract,
+            rotation: self.heads.rotation,
+            contrastive: self.heads.contrastive,
+        }
     }
 
     /// The network, ready to look.
@@ -77,7 +98,7 @@ mod tests {
 
     #[test]
     fn every_shipped_network_loads() {
-        for shipped in [SEGMENTER, CLASSIFIER] {
+        for (_, shipped) in SHELF {
             let model = shipped.model().unwrap();
             assert!(!model.class_names.is_empty(), "{}", shipped.name);
             for name in ["rotation", "contrastive"] {

@@ -1,9 +1,10 @@
 //! Mask AP of YOLO11n-seg on the shared COCO images: clean, attacked, and defended. What docs/results.md records.
 //!
-//!     cargo run --release -p evenkeel-study --example instance_trials -- IMAGES [STEPS] [DEFENCE-STEPS] [DEFENCE,…]
+//!     cargo run --release -p evenkeel-study --example instance_trials -- IMAGES [STEPS] [DEFENCE-STEPS] [DEFENCE,…] [HEADS]
 //!
 //! Attacks: PGD at 4/255 on the network's own loss at the true objects. Defences look at the clean and at the attacked image; their
-//! radius is one and a half times the attack's. Needs the shared data folder ($EVENKEEL_DATA or beside the workspace).
+//! radius is one and a half times the attack's. HEADS is where `evenkeel-train heads yolo11n-seg.onnx --images FOLDER` put its files,
+//! `HEADS.rotation.safetensors` and `HEADS.contrastive.safetensors`. Needs the shared data folder ($EVENKEEL_DATA or beside the workspace).
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -14,6 +15,8 @@ use evenkeel::defence::{Defence, DefenceSettings};
 use evenkeel::detect::{Detector, Heads};
 use evenkeel::image::Image;
 use evenkeel::model::{Classes, Contract, InputRule, Letterbox, Model, Order, ResizeRule};
+use evenkeel::objective::Bank;
+use evenkeel::objective::head::Head;
 use evenkeel::task::instance::{InstanceRule, panoptic_quality};
 use evenkeel::task::{Prediction, Truth};
 use evenkeel::view::ViewSet;
@@ -125,8 +128,12 @@ fn main() {
     let defences: Vec<Defence> = named
         .split(',')
         .map(|name| {
+            let file = args.get(4).map(|heads| format!("{heads}.{name}.safetensors"));
+            let file = file.filter(|_| name == "rotation" || name == "contrastive");
             let settings = DefenceSettings {
                 steps: number(2, 1),
+                head: file.as_ref().map(|file| Head::load(file).expect("a head")),
+                bank: file.filter(|_| name == "contrastive").map(|file| Bank::load(file).expect("a bank")),
                 ..DefenceSettings::standard(Budget::linf(6.0 / 255.0))
             };
             Defence::named(name, &model, settings).expect("a defence")

@@ -3,10 +3,10 @@
 //! A class is a place in the network's list; `ids` holds the category number of each class (none: class and number are the same).
 //! Crowds are no objects to attack or to find, so they are left out of the truths.
 
-use crate::dataset::Offender;
 use crate::dataset::coco_json::{Annotation, ImageEntry};
+use crate::dataset::{Object, Offender};
 use crate::mask::Rle;
-use crate::metric::instance::{DetectedInstance, Region};
+use crate::metric::instance::{DetectedInstance, Region, TrueInstance};
 use crate::{Error, Result};
 use evenkeel::model::Letterbox;
 use evenkeel::task::instance::{Instance, Mask};
@@ -45,10 +45,7 @@ pub fn true_instances(
 ) -> Result<Vec<Instance>> {
     let (mut truths, mut offenders) = (Vec::new(), Vec::new());
     for annotation in annotations.iter().filter(|annotation| !annotation.crowd) {
-        let class = match ids.is_empty() {
-            true => usize::try_from(annotation.category_id).ok(),
-            false => ids.iter().position(|id| *id == annotation.category_id),
-        };
+        let class = class_of(annotation.category_id, ids);
         let mask = annotation.segmentation.mask(image.height, image.width).and_then(|rle| mask_of(&rle));
         match (class, mask) {
             (Some(class), Ok(mask)) => {
@@ -76,6 +73,45 @@ pub fn true_instances(
         }
     }
     if offenders.is_empty() { Ok(truths) } else { Err(Error::Offenders(offenders)) }
+}
+
+/// The class of a category number, if it is one of the network's.
+fn class_of(category: i64, ids: &[i64]) -> Option<usize> {
+    match ids.is_empty() {
+        true => usize::try_from(category).ok(),
+        false => ids.iter().position(|id| *id == category),
+    }
+}
+
+/// A data set's objects as they lie in a network's frame; crowds are left out, and what is too small to be seen there.
+///
+/// # Errors
+/// If an object is of no class of the network, or a mask is not sound.
+pub fn framed(objects: &[Object], ids: &[i64], frame: &Letterbox) -> Result<Vec<Instance>> {
+    let mut all = Vec::new();
+    for object in objects.iter().filter(|object| !object.crowd) {
+        let class = class_of(object.category, ids).ok_or_else(|| {
+            let words = "is no class of the network; give its contract the right classes.ids";
+            Error::Request(format!("category {} {words}", object.category))
+        })?;
+        let mask = frame.frame_mask(&mask_of(&object.mask)?);
+        if mask.area() > 0 {
+            all.push(Instance::truth(class, mask));
+        }
+    }
+    Ok(all)
+}
+
+/// A data set's objects as the score takes them.
+pub fn countable(objects: Vec<Object>) -> Vec<TrueInstance> {
+    let one = |object: Object| TrueInstance {
+        category: object.category,
+        crowd: object.crowd,
+        area: object.area,
+        region: Region::Mask(object.mask),
+        countable: object.id != 0,
+    };
+    objects.into_iter().map(one).collect()
 }
 
 /// Instances on the image itself, ready to be scored.

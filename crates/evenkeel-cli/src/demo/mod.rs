@@ -20,7 +20,7 @@ pub(crate) struct DemoArgs {
     /// Where the page goes
     #[arg(short, long, value_name = "FOLDER", default_value = "demo")]
     output: PathBuf,
-    /// A few scenes only
+    /// A few pictures only, and a shorter defence
     #[arg(long)]
     quick: bool,
     /// Scenes to segment
@@ -29,9 +29,12 @@ pub(crate) struct DemoArgs {
     /// Object crops to name
     #[arg(long)]
     crops: Option<usize>,
-    /// Steps of the defence
-    #[arg(long, default_value_t = 20)]
-    steps: usize,
+    /// Scenes to find cars and people in
+    #[arg(long)]
+    instances: Option<usize>,
+    /// Steps of the defence [default: 20, or 8 with --quick]
+    #[arg(long)]
+    steps: Option<usize>,
     /// The seed of attack and defence
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -43,10 +46,13 @@ pub(crate) fn run(args: &DemoArgs) -> Result<()> {
     std::fs::create_dir_all(&args.output).with_context(|| {
         format!("cannot make the folder {}; name another with --output", args.output.display())
     })?;
-    let (scenes, crops) = if args.quick { (1, 2) } else { (6, 24) };
-    let stages =
-        [(Quest::Scenes, args.scenes.unwrap_or(scenes)), (Quest::Crops, args.crops.unwrap_or(crops))];
-    let effort = Effort { steps: args.steps, seed: args.seed };
+    let (scenes, crops, instances, steps) = if args.quick { (1, 2, 1, 8) } else { (4, 16, 2, 20) };
+    let stages = [
+        (Quest::Scenes, args.scenes.unwrap_or(scenes)),
+        (Quest::Crops, args.crops.unwrap_or(crops)),
+        (Quest::Instances, args.instances.unwrap_or(instances)),
+    ];
+    let effort = Effort { steps: args.steps.unwrap_or(steps), seed: args.seed };
     let mut reports = Vec::new();
     for (quest, count) in stages {
         let report = trial::run(quest, count.max(1), &effort)?;

@@ -41,7 +41,7 @@ fn section(report: &Report) -> Result<String> {
     let mut panels = String::new();
     for panel in &report.panels {
         let pictures = panel.pictures.iter().map(|p| Ok(p.html()?)).collect::<Result<String>>()?;
-        panels += &format!("<div class=\"panel {}\">{pictures}</div>", report.figure);
+        panels += &format!("<div class=\"panel {}\">{pictures}</div>", report.figure.replace(' ', "-"));
     }
     let legend = if report.figure == "mIoU" { legend() } else { String::new() };
     Ok(format!(

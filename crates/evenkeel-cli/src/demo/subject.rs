@@ -1,10 +1,13 @@
-//! What the demo looks at: scenes and crops, each with its truth and its figure.
+//! What the demo looks at: scenes, crops, and scenes as cars and people; each with its truth and its figure.
 
 use crate::shipped::{self, Shipped};
 use anyhow::{Result, bail};
 use evenkeel::Image;
+use evenkeel::model::Letterbox;
 use evenkeel::task::{Prediction, Truth};
+use evenkeel_study::coco_instances::{countable, detected, framed};
 use evenkeel_study::dataset::scenes::{OBJECT_CLASSES, SCENE_CLASSES, Split, object, render};
+use evenkeel_study::metric::instance::{InstanceScore, TrueInstance};
 use evenkeel_study::metric::{Bootstrap, IGNORE, SegmentationScore};
 
 /// What is to be found in a picture.
@@ -14,12 +17,16 @@ pub(super) enum Quest {
     Scenes,
     /// What the picture shows.
     Crops,
+    /// Each car and person.
+    Instances,
 }
 
 /// A picture of the trial and its truth.
 pub(super) struct Subject {
     pub(super) image: Image,
     pub(super) truth: Truth,
+    /// All true objects, with those too small to count.
+    objects: Vec<TrueInstance>,
 }
 
 impl Quest {
@@ -27,6 +34,7 @@ impl Quest {
         match self {
             Self::Scenes => &shipped::SEGMENTER,
             Self::Crops => &shipped::CLASSIFIER,
+            Self::Instances => &shipped::INSTANCES,
         }
     }
 
@@ -35,6 +43,7 @@ impl Quest {
         match self {
             Self::Scenes => "mIoU",
             Self::Crops => "accuracy",
+            Self::Instances => "mask AP50",
         }
     }
 
@@ -43,21 +52,24 @@ impl Quest {
         match self {
             Self::Scenes => "street scenes",
             Self::Crops => "object crops",
+            Self::Instances => "cars and people in street scenes",
         }
     }
 
-    /// The picture of a number that no network was trained on.
-    pub(super) fn subject(self, number: u64) -> Subject {
-        match self {
-            Self::Scenes => {
-                let scene = render(Split::Test.seed(number), 128, 256);
-                Subject { image: scene.image, truth: Truth::Map(scene.labels) }
-            }
-            Self::Crops => {
-                let (class, image) = object(Split::Test, number, 64, 64);
-                Subject { image, truth: Truth::Class(class) }
-            }
+    /// The picture of a number that no network was trained on; `ids` are the data set's numbers of the network's classes.
+    pub(super) fn subject(self, number: u64, ids: &[i64]) -> Result<Subject> {
+        if self == Self::Crops {
+            let (class, image) = object(Split::Test, number, 64, 64);
+            return Ok(Subject { image, truth: Truth::Class(class), objects: Vec::new() });
         }
+        let scene = render(Split::Test.seed(number), 128, 256);
+        if self == Self::Scenes {
+            return Ok(Subject { image: scene.image, truth: Truth::Map(scene.labels), objects: Vec::new() });
+        }
+        let objects = scene.objects(number);
+        let size = scene.image.size();
+        let counted = framed(&objects, ids, &Letterbox::stretched(size, size))?;
+        Ok(Subject { image: scene.image, truth: Truth::Instances(counted), objects: countable(objects) })
     }
 
     pub(super) fn tally(self) -> Tally {
@@ -66,6 +78,7 @@ impl Quest {
                 Tally::Scenes(SegmentationScore::new(SCENE_CLASSES.len(), IGNORE, Bootstrap::NONE))
             }
             Self::Crops => Tally::Crops { right: 0, count: 0 },
+            Self::Instances => Tally::Instances(InstanceScore::new()),
         }
     }
 
@@ -79,18 +92,22 @@ impl Quest {
 pub(super) enum Tally {
     Scenes(SegmentationScore),
     Crops { right: usize, count: usize },
+    Instances(InstanceScore),
 }
 
 impl Tally {
-    /// Takes in what was said of the picture of number `key`.
-    pub(super) fn add(&mut self, key: u64, said: &Prediction, truth: &Truth) -> Result<()> {
-        match (self, said, truth) {
+    /// Takes in what was said of the picture of number `key`; `ids` are the data set's numbers of the classes.
+    pub(super) fn add(&mut self, key: u64, said: &Prediction, subject: &Subject, ids: &[i64]) -> Result<()> {
+        match (self, said, &subject.truth) {
             (Self::Scenes(score), Prediction::Map(said), Truth::Map(is)) => {
                 score.push(key, is.labels(), said.labels())?;
             }
             (Self::Crops { right, count }, Prediction::Class(said), Truth::Class(is)) => {
                 *right += usize::from(said == is);
                 *count += 1;
+            }
+            (Self::Instances(score), Prediction::Instances(said), Truth::Instances(_)) => {
+                score.push(key as i64, &subject.objects, &detected(said, ids)?)?;
             }
             _ => bail!("an answer of another task"),
         }
@@ -102,6 +119,7 @@ impl Tally {
         match self {
             Self::Scenes(score) => score.figures().mean_iou().unwrap_or(0.0),
             Self::Crops { right, count } => *right as f64 / (*count).max(1) as f64,
+            Self::Instances(score) => score.figures().0[1].unwrap_or(0.0),
         }
     }
 }

@@ -8,12 +8,14 @@ use evenkeel::budget::Budget;
 use evenkeel::defence::{Defence, DefenceSettings};
 use evenkeel::detect::{Detector, Heads, Looks, Outputs};
 use evenkeel::model::Model;
+use evenkeel::task::instance::{confident, overlaid};
 use evenkeel::task::{Prediction, Truth, best_classes};
 use evenkeel::view::ViewSet;
 use evenkeel::{Image, LabelMap, Random};
 use evenkeel_study::metric::{Bootstrap, IGNORE, Ranking};
 use evenkeel_study::report::picture::{Picture, Shown, magnified};
 use indicatif::{ProgressBar, ProgressStyle};
+use rayon::prelude::*;
 use std::io::IsTerminal;
 use std::time::Instant;
 
@@ -122,12 +124,22 @@ impl<'m> Trial<'m> {
         let bar = ProgressBar::new(count as u64);
         bar.set_style(ProgressStyle::with_template("{msg} {pos}/{len} {wide_bar}")?);
         bar.set_message(pictures);
-        for number in 0..self.count as u64 {
-            let subject = clock.time("render", || Ok(self.quest.subject(number)))?;
-            let answers = self.answers(&subject, number, &mut clock)?;
+        // Pictures side by side keep all threads busy; they are taken in by their order.
+        let looked: Vec<(Subject, Answers, Clock)> = (0..self.count as u64)
+            .into_par_iter()
+            .map(|number| {
+                let mut clock = Clock::default();
+                let subject = clock.time("render", || self.quest.subject(number, &self.model.class_ids))?;
+                let answers = self.answers(&subject, number, &mut clock)?;
+                bar.inc(1);
+                Ok((subject, answers, clock))
+            })
+            .collect::<Result<_>>()?;
+        for (number, (subject, answers, spent)) in (0..).zip(looked) {
+            clock.join(&spent);
             for (tally, answer) in tallies.iter_mut().zip(&answers.by_defence) {
                 for k in 0..2 {
-                    tally[k].add(number, &answer[k], &subject.truth)?;
+                    tally[k].add(number, &answer[k], &subject, &self.model.class_ids)?;
                 }
             }
             for (score, attacked) in answers.scores.into_iter().zip([false, true]) {
@@ -141,7 +153,6 @@ impl<'m> Trial<'m> {
             if number == 0 {
                 report.trace = answers.trace;
             }
-            bar.inc(1);
         }
         bar.finish_and_clear();
         for (defence, [clean, attacked]) in self.defences.iter().zip(&tallies) {
@@ -214,10 +225,10 @@ impl<'m> Trial<'m> {
     fn panel(&self, subject: &Subject, answers: &Answers, views: Vec<LabelMap>) -> Result<Panel> {
         let none = &answers.by_defence[0];
         let last = answers.by_defence.last().context("there is a defence")?;
-        let answer = |said: &Prediction| self.picture(&self.model.task.as_truth(said));
+        let answer = |said: &Prediction| self.picture(&self.model.task.as_truth(said), &subject.image);
         let mut pictures = vec![
             Picture::new("image", &subject.image),
-            Picture::labelled("truth", self.picture(&subject.truth)?),
+            Picture::labelled("truth", self.picture(&subject.truth, &subject.image)?),
             Picture::labelled("said of the clean image", answer(&none[0])?),
             Picture::new("attacked image", &answers.attacked),
             Picture::new(
@@ -230,20 +241,20 @@ impl<'m> Trial<'m> {
         ];
         for (k, view) in views.iter().enumerate() {
             let name = format!("attacked, seen through view {k}");
-            pictures.push(Picture::labelled(&name, self.picture(&Truth::Map(view.clone()))?));
+            pictures.push(Picture::labelled(&name, self.picture(&Truth::Map(view.clone()), &subject.image)?));
         }
         Ok(Panel { pictures })
     }
 
-    /// A truth as it is shown: a painted map, or a word.
-    fn picture(&self, truth: &Truth) -> Result<Shown> {
+    /// A truth as it is shown: a painted map, objects over the image, or a word.
+    fn picture(&self, truth: &Truth, image: &Image) -> Result<Shown> {
         match truth {
             Truth::Class(class) => Ok(Shown::Word(Quest::word(*class).to_string())),
             Truth::Map(map) => match &self.model.palette {
                 Some(palette) => Ok(Shown::Image(map.painted(palette)?)),
                 None => bail!("the segmenter has no colours"),
             },
-            Truth::Instances(_) => bail!("the demo shows no instances"),
+            Truth::Instances(objects) => Ok(Shown::Image(overlaid(image, &confident(objects), 0.55)?)),
         }
     }
 }
@@ -263,12 +274,19 @@ impl Clock {
     fn time<T>(&mut self, name: &'static str, task: impl FnOnce() -> Result<T>) -> Result<T> {
         let start = Instant::now();
         let done = task();
-        let seconds = start.elapsed().as_secs_f64();
+        self.add(name, start.elapsed().as_secs_f64());
+        done
+    }
+
+    fn join(&mut self, other: &Self) {
+        other.spent.iter().for_each(|(name, seconds)| self.add(name, *seconds));
+    }
+
+    fn add(&mut self, name: &'static str, seconds: f64) {
         match self.spent.iter_mut().find(|(n, _)| *n == name) {
             Some((_, sum)) => *sum += seconds,
             None => self.spent.push((name, seconds)),
         }
-        done
     }
 
     fn per_picture(&self, count: usize) -> Vec<(&'static str, f64)> {

@@ -103,10 +103,15 @@ impl State {
     fn left(&self, threads: usize) -> String {
         let open = self.works.iter().filter(|w| w.left > 0);
         let unknown = open.clone().any(|w| w.run == 0);
-        let seconds: f64 =
-            open.filter(|w| w.run > 0).map(|w| w.left as f64 * w.seconds / w.run as f64).sum::<f64>();
+        let known = open.filter(|w| w.run > 0).map(|w| w.left as f64 * w.seconds / w.run as f64);
+        // a sum of nothing is minus zero
+        let seconds = known.fold(0.0, |sum, s| sum + s);
         let words = duration(seconds / threads as f64);
-        if unknown { format!("at least {words} left") } else { format!("{words} left") }
+        match (unknown, seconds > 0.0) {
+            (true, false) => "no telling yet how much is left".into(),
+            (true, true) => format!("at least {words} left"),
+            (false, _) => format!("{words} left"),
+        }
     }
 }
 
@@ -160,6 +165,11 @@ mod tests {
         assert_eq!(state.left(2), "at least 50 s left");
         state.works[1] = Tally { left: 3, run: 1, seconds: 100.0 };
         assert_eq!(state.left(2), "3 min left");
+        state.works[0].left = 0;
+        state.works[1].run = 0;
+        assert_eq!(state.left(2), "no telling yet how much is left");
+        state.works[1].left = 0;
+        assert_eq!(state.left(2), "0 s left");
         assert_eq!(duration(7200.0), "2.0 h");
     }
 }

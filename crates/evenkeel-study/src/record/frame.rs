@@ -167,6 +167,7 @@ impl FrameWriter {
         Ok(())
     }
 
+    #[cfg(feature = "parquet")]
     fn fault(&self, reason: &str) -> Error {
         Error::File { path: self.path.clone(), reason: format!("cannot be written ({reason})") }
     }

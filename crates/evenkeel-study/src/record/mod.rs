@@ -11,6 +11,7 @@ pub use frame::{Cells, ENDING, Frame, FrameWriter, Value};
 
 use serde::{Deserialize, Serialize};
 
+use crate::metric::instance::InstanceScore;
 use crate::store::Key;
 use crate::{Error, Result};
 
@@ -63,9 +64,9 @@ pub struct Shown {
 /// An answer held against the truth.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Judged {
-    /// How right it is, from 0 to 1: right or wrong, or the image's mean IoU.
+    /// How right it is, from 0 to 1: right or wrong, the image's mean IoU, or its panoptic quality.
     pub score: f64,
-    /// Cross-entropy at the truth.
+    /// Cross-entropy at the truth, or the loss that instance segmentation has of its own.
     pub loss: f64,
     /// How near it is to the attack's target, if there is one.
     pub to_target: Option<f64>,
@@ -93,6 +94,8 @@ pub enum Tally {
         /// Said.
         predicted: Vec<u64>,
     },
+    /// Objects found and missed.
+    Instances(InstanceScore),
 }
 
 /// A defended answer.

@@ -168,9 +168,11 @@ fn judged(answer: Option<&Judged>) -> Vec<(&'static str, Value)> {
     let (mut class, mut said) = (None, None);
     let none: &[u64] = &[];
     let mut lists = [none, none, none];
+    let mut objects = [None; 3];
     match answer.map(|a| &a.tally) {
         Some(Tally::Class { truth, said: s }) => (class, said) = (Some(*truth as i64), Some(*s as i64)),
         Some(Tally::Pixels { right, truth, predicted }) => lists = [right, truth, predicted],
+        Some(Tally::Instances(score)) => objects = score.counts().map(|count| Some(count as i64)),
         None => {}
     }
     vec![
@@ -182,6 +184,9 @@ fn judged(answer: Option<&Judged>) -> Vec<(&'static str, Value)> {
         ("pixels_right", counts(lists[0])),
         ("pixels_true", counts(lists[1])),
         ("pixels_said", counts(lists[2])),
+        ("objects_true", Value::Whole(objects[0])),
+        ("objects_said", Value::Whole(objects[1])),
+        ("objects_right", Value::Whole(objects[2])),
     ]
 }
 

@@ -1,13 +1,14 @@
 //! The board: a study's results gathered by subject, column and row, and the figures they come to.
 //!
-//! Accuracy is the share of images right; mIoU comes from one confusion matrix over the images. Intervals are bootstrapped over images, a
+//! Accuracy is the share of images right; mIoU comes from one confusion matrix over the images, mask AP from the objects of all. Intervals are bootstrapped over images, a
 //! drawn image with all its draws of randomness; the same seed for every figure, so intervals are paired. The worst case takes, for each image
 //! and draw, the attack that left the lowest score.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::Result;
 use crate::experiment::{Cell, Design, Threat};
+use crate::metric::instance::InstanceScore;
 use crate::metric::{Bootstrap, ClassOverlap, Resampled, Tally as _, key_of};
 use crate::record::rows::Row;
 use crate::record::{Body, Clock, Passes, Tally};
@@ -101,6 +102,9 @@ impl<'a> Board<'a> {
     ) -> Option<Figure> {
         let card = &self.design.subjects[subject];
         let plan = Bootstrap { seed: self.design.experiment.seed, replicates: REPLICATES };
+        if card.task == "instance" {
+            return average_precision(tallies, plan);
+        }
         let classification = card.task == "classification";
         let empty = if classification { 1 } else { card.classes };
         // a classifier's tally is one "class" whose pixels are images: right of all
@@ -151,8 +155,30 @@ impl<'a> Board<'a> {
 
     /// The name of a subject's figure.
     pub fn metric(&self, subject: usize) -> &'static str {
-        if self.design.subjects[subject].task == "classification" { "accuracy" } else { "mIoU" }
+        match self.design.subjects[subject].task.as_str() {
+            "classification" => "accuracy",
+            "instance" => "mask AP",
+            _ => "mIoU",
+        }
     }
+}
+
+/// Mask AP over the images, each with all its draws.
+fn average_precision<'t>(
+    tallies: impl Iterator<Item = (&'t str, &'t Tally)>,
+    plan: Bootstrap,
+) -> Option<Figure> {
+    let mut sum = InstanceScore::new();
+    let mut images = BTreeSet::new();
+    for (id, tally) in tallies {
+        let Tally::Instances(own) = tally else { return None };
+        // the bootstrap draws images by this number
+        sum.merge(own.clone().numbered(key_of(id) as i64));
+        images.insert(id);
+    }
+    let value = sum.figures().0[0]?;
+    let [interval, ..] = if images.len() > 1 { sum.intervals(plan, 0.95) } else { [None; 12] };
+    Some(Figure { value, interval: interval.map(|i| (i.low, i.high)), images: images.len() })
 }
 
 fn overlap(tally: &Tally) -> Option<ClassOverlap> {
@@ -163,6 +189,7 @@ fn overlap(tally: &Tally) -> Option<ClassOverlap> {
         Tally::Pixels { right, truth, predicted } => {
             ClassOverlap::from_counts(right.clone(), truth.clone(), predicted.clone()).ok()
         }
+        Tally::Instances(_) => None,
     }
 }
 

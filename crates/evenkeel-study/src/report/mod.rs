@@ -254,7 +254,7 @@ fn galleries(
 fn panel(study: &Study, store: &Store, cell: &Cell, (id, gain): (&str, f64)) -> Result<String> {
     let seen = study.revisit(store, cell, id)?;
     let shown = |truth: &evenkeel::task::Truth| -> Result<Shown> {
-        Ok(match study.painted(cell.subject, truth)? {
+        Ok(match study.painted(cell.subject, truth, &seen.clean)? {
             Ok(image) => Shown::Image(image),
             Err(word) => Shown::Word(word),
         })

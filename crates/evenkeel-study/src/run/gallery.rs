@@ -1,6 +1,7 @@
 //! Going back to one image of a finished study, for a report to show: the pictures again, and what was said of each.
 
 use evenkeel::Image;
+use evenkeel::task::instance::{confident, overlaid};
 use evenkeel::task::{Prediction, Truth};
 
 use super::{Bench, Seeds, Study, unpacked};
@@ -58,11 +59,16 @@ impl Study {
         Ok(Revisit { clean: sample.image, shown, defended, truth: sample.truth, bare, answer })
     }
 
-    /// A truth as a painted map, or a word.
+    /// A truth as a painted map, as objects over their image, or as a word.
     ///
     /// # Errors
     /// If a label has no colour.
-    pub fn painted(&self, subject: usize, truth: &Truth) -> Result<std::result::Result<Image, String>> {
+    pub fn painted(
+        &self,
+        subject: usize,
+        truth: &Truth,
+        image: &Image,
+    ) -> Result<std::result::Result<Image, String>> {
         let model = &self.subjects[subject].model;
         Ok(match truth {
             Truth::Class(class) => {
@@ -72,7 +78,7 @@ impl Study {
                 let palette = model.palette.clone().unwrap_or_else(|| evenkeel::Palette::of_voc(256));
                 Ok(map.painted(&palette)?)
             }
-            Truth::Instances(all) => Err(format!("{} objects", all.len())),
+            Truth::Instances(all) => Ok(overlaid(image, &confident(all), 0.55)?),
         })
     }
 }

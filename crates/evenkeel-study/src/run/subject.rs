@@ -5,18 +5,21 @@ use std::path::Path;
 
 use evenkeel::defence::{Defence, DefenceSettings, Schedule};
 use evenkeel::detect::{Detector, Heads};
-use evenkeel::model::{Contract, Model};
+use evenkeel::model::{Contract, Letterbox, Model};
 use evenkeel::objective::head::Head;
 use evenkeel::objective::{Bank, Equivariance, Pairing};
 use evenkeel::task::Truth;
+use evenkeel::task::instance::Instance;
 use evenkeel::{Image, LabelMap};
 
 use super::count::counted;
+use crate::coco_instances::{countable, framed};
 use crate::dataset::{self, Dataset, Request, Subset};
 use crate::experiment::spec::{ERROR_ESTIMATE, budget, preparation};
 use crate::experiment::{
     DefenceSpec, DetectorSpec, Experiment, PairingName, SubjectCard, SubjectRule, view_set,
 };
+use crate::metric::instance::TrueInstance;
 use crate::store::Key;
 use crate::{Error, Result};
 
@@ -29,6 +32,10 @@ pub struct Embedded {
     pub network: &'static [u8],
     /// Its contract.
     pub contract: &'static str,
+    /// Its rotation head, as safetensors.
+    pub rotation: &'static [u8],
+    /// Its contrastive head with its bank, as safetensors.
+    pub contrastive: &'static [u8],
 }
 
 /// A subject ready to be run.
@@ -45,15 +52,29 @@ pub(super) struct Sample {
     pub(super) image: Image,
     pub(super) truth: Truth,
     pub(super) hash: Key,
+    /// For instances.
+    pub(super) objects: Option<Objects>,
+}
+
+/// The objects of an image as the score takes them, on the image itself, and where that lies in the network's frame.
+pub(super) struct Objects {
+    pub(super) truths: Vec<TrueInstance>,
+    pub(super) frame: Letterbox,
+}
+
+/// The network of the shelf that a rule names, if it names one.
+fn embedded<'a>(rule: &SubjectRule, shelf: &'a [Embedded]) -> Result<Option<&'a Embedded>> {
+    let Some(name) = rule.model.strip_prefix("embedded:") else { return Ok(None) };
+    let found = shelf.iter().find(|e| e.name == name).ok_or_else(|| {
+        let names: Vec<&str> = shelf.iter().map(|e| e.name).collect();
+        Error::Request(format!("model {}: there are embedded:{}", rule.model, names.join(", embedded:")))
+    })?;
+    Ok(Some(found))
 }
 
 /// The network's file and contract.
 fn network(rule: &SubjectRule, shelf: &[Embedded]) -> Result<(Vec<u8>, String)> {
-    if let Some(name) = rule.model.strip_prefix("embedded:") {
-        let found = shelf.iter().find(|e| e.name == name).ok_or_else(|| {
-            let names: Vec<&str> = shelf.iter().map(|e| e.name).collect();
-            Error::Request(format!("model {}: there are embedded:{}", rule.model, names.join(", embedded:")))
-        })?;
+    if let Some(found) = embedded(rule, shelf)? {
         return Ok((found.network.to_vec(), found.contract.to_string()));
     }
     let path = Path::new(&rule.model);
@@ -79,11 +100,6 @@ impl Subject {
         let path = Path::new(&rule.model);
         let fingerprint = Key::of_parts(&[&bytes, contract.as_bytes()]);
         let model = counted(Model::from_bytes(&bytes, path, &Contract::parse(&contract, path)?)?);
-        if model.task.name() == "instance" {
-            let words =
-                "studies score classes and label maps so far, not instances; `evenkeel score` does those";
-            return Err(Error::Request(format!("subject {}: {words}", rule.name)));
-        }
         let limit = [rule.limit, experiment.limit].into_iter().flatten().min();
         let request = Request {
             split: rule.split.clone(),
@@ -92,7 +108,7 @@ impl Subject {
             preparation: preparation(rule.size.as_deref())?,
         };
         let dataset = Dataset::open(&rule.data, &rule.path, &request)?;
-        let (heads, head_keys) = heads(rule)?;
+        let (heads, head_keys) = heads(rule, embedded(rule, shelf)?)?;
         let card = SubjectCard {
             rule: rule.clone(),
             model: fingerprint,
@@ -122,25 +138,31 @@ impl Subject {
     pub(super) fn sample(&self, place: usize) -> Result<Sample> {
         let sample = self.dataset.sample(place)?;
         let image = self.model.fit(&sample.image)?;
+        let mut objects = None;
         let complain = |words: String| Err(Error::Request(format!("image {}: {words}", sample.id)));
-        let truth = match &sample.truth {
-            dataset::Truth::Class(class) if *class < self.model.classes => Truth::Class(*class),
+        let truth = match sample.truth {
+            dataset::Truth::Class(class) if class < self.model.classes => Truth::Class(class),
             dataset::Truth::Class(class) => {
                 return complain(format!("class {class} is none of the network's {}", self.model.classes));
             }
-            dataset::Truth::Labels(map) => Truth::Map(self.model.fit_labels(map)?),
+            dataset::Truth::Labels(map) => Truth::Map(self.model.fit_labels(&map)?),
             dataset::Truth::Unlabelled => return complain("has no truth; a study needs one".into()),
-            dataset::Truth::Objects(_) => {
-                return complain("has objects; studies of those are to come".into());
+            dataset::Truth::Objects(all) => {
+                let frame = self.model.framing(sample.image.size())?;
+                let framed = framed(&all, &self.model.class_ids, &frame);
+                let framed = framed.map_err(|e| Error::Request(format!("image {}: {e}", sample.id)))?;
+                objects = Some(Objects { truths: countable(all), frame });
+                Truth::Instances(framed)
             }
         };
         match (&truth, self.model.task.name()) {
             (Truth::Class(_), "classification") => {}
             (Truth::Map(map), "semantic") => map.check_classes(self.model.classes, &sample.id)?,
+            (Truth::Instances(_), "instance") => {}
             (_, task) => return complain(format!("its truth is not of the network's task, {task}")),
         }
         let hash = hash_of(&image, &truth);
-        Ok(Sample { id: sample.id, image, truth, hash })
+        Ok(Sample { id: sample.id, image, truth, hash, objects })
     }
 
     /// The defence of a row.
@@ -182,9 +204,26 @@ fn pairing(spec: &DefenceSpec) -> Pairing {
     }
 }
 
-/// The heads a subject names, and their fingerprints.
-fn heads(rule: &SubjectRule) -> Result<(BTreeMap<String, Heads>, BTreeMap<String, Key>)> {
+/// The heads a subject names, or those that come with its network; and their fingerprints.
+fn heads(
+    rule: &SubjectRule,
+    shipped: Option<&Embedded>,
+) -> Result<(BTreeMap<String, Heads>, BTreeMap<String, Key>)> {
     let (mut heads, mut keys) = (BTreeMap::new(), BTreeMap::new());
+    if let Some(shipped) = shipped {
+        let path = Path::new(shipped.name);
+        let rotation = Heads { head: Some(Head::from_bytes(shipped.rotation, path)?), bank: None };
+        let contrastive = Heads {
+            head: Some(Head::from_bytes(shipped.contrastive, path)?),
+            bank: Some(Bank::from_bytes(shipped.contrastive, path)?),
+        };
+        for (name, own, bytes) in
+            [("rotation", rotation, shipped.rotation), ("contrastive", contrastive, shipped.contrastive)]
+        {
+            keys.insert(name.to_string(), Key::of_parts(&[bytes]));
+            heads.insert(name.to_string(), own);
+        }
+    }
     let bytes = |path: &Path| std::fs::read(path).map_err(|e| Error::io(path, e));
     if let Some(path) = &rule.rotation_head {
         keys.insert("rotation".to_string(), Key::of_parts(&[&bytes(path)?]));
@@ -213,7 +252,12 @@ fn hash_of(image: &Image, truth: &Truth) -> Key {
     let truth = match truth {
         Truth::Class(class) => (*class as u64).to_le_bytes().to_vec(),
         Truth::Map(map) => labels(map),
-        Truth::Instances(_) => Vec::new(),
+        Truth::Instances(all) => {
+            let one = |object: &Instance| {
+                [vec![object.class as u8], object.mask.to_full().into_iter().map(u8::from).collect()]
+            };
+            all.iter().flat_map(one).flatten().collect()
+        }
     };
     Key::of_parts(&[&size, &pixels, &truth])
 }

@@ -13,13 +13,16 @@ use evenkeel::defence::Defence;
 use evenkeel::detect::{Detector, Looks, Outputs};
 use evenkeel::image::{IGNORED, LabelMap};
 use evenkeel::objective::{LossKind, Progress, Terms, ViewObjective, ViewTerm};
+use evenkeel::task::instance::Instance;
 use evenkeel::task::{Prediction, Truth};
 use evenkeel::{Image, Random};
 
 use super::count;
 use super::subject::{Sample, Subject};
+use crate::coco_instances::detected;
 use crate::experiment::spec::ERROR_ESTIMATE;
 use crate::experiment::{AttackSpec, DefenceSpec, Threat};
+use crate::metric::instance::InstanceScore;
 use crate::metric::key_of;
 use crate::record::{Answered, Body, Clock, Detected, Entry, Judged, Passes, Shown, Tally};
 use crate::store::Key;
@@ -107,16 +110,48 @@ impl<'a> Bench<'a> {
             defence: None,
             objective: None,
         };
-        let labels = model.task.labels(&self.sample.truth, scores.extents(&model.output)?, image.size())?;
-        let (loss, _) = evenkeel::objective::Loss::against(LossKind::CrossEntropy, labels)
-            .evaluate(&scores, Progress::ONCE)?;
+        let loss = match model.task.own_loss(situation.truth) {
+            Some(own) => own?.evaluate(&scores)?.0,
+            None => {
+                let labels =
+                    model.task.labels(situation.truth, scores.extents(&model.output)?, image.size())?;
+                let loss = evenkeel::objective::Loss::against(LossKind::CrossEntropy, labels);
+                loss.evaluate(&scores, Progress::ONCE)?.0
+            }
+        };
         let judged = Judged {
             score: model.task.score(&prediction, situation.truth),
             loss,
             to_target: self.target.as_ref().map(|t| model.task.score(&prediction, t)),
-            tally: tally(&prediction, situation.truth, model.classes)?,
+            tally: self.tally(&prediction)?,
         };
         Ok((judged, seconds))
+    }
+
+    fn tally(&self, prediction: &Prediction) -> Result<Tally> {
+        let model = &self.subject.model;
+        match (prediction, &self.sample.truth, &self.sample.objects) {
+            (Prediction::Class(said), Truth::Class(truth), _) => {
+                Ok(Tally::Class { truth: *truth, said: *said })
+            }
+            (Prediction::Map(said), Truth::Map(is), _) => {
+                let zero = || vec![0u64; model.classes];
+                let (mut right, mut truth, mut predicted) = (zero(), zero(), zero());
+                for (&said, &is) in said.labels().iter().zip(is.labels()).filter(|(_, is)| **is != IGNORED) {
+                    truth[usize::from(is)] += 1;
+                    predicted[usize::from(said)] += 1;
+                    right[usize::from(is)] += u64::from(said == is);
+                }
+                Ok(Tally::Pixels { right, truth, predicted })
+            }
+            (Prediction::Instances(said), _, Some(objects)) => {
+                let on_image: Vec<_> = said.iter().map(|instance| objects.frame.unframed(instance)).collect();
+                let mut score = InstanceScore::new();
+                score.push(0, &objects.truths, &detected(&on_image, &model.class_ids)?)?;
+                Ok(Tally::Instances(score))
+            }
+            _ => Err(Error::Request("an answer of another task than the truth".into())),
+        }
     }
 
     /// The image of a work, and what is recorded of it.
@@ -251,24 +286,7 @@ fn distances(from: &Image, to: &Image) -> (f64, f64) {
     (255.0 * distance(Norm::Linf), distance(Norm::L2))
 }
 
-fn tally(prediction: &Prediction, truth: &Truth, classes: usize) -> Result<Tally> {
-    match (prediction, truth) {
-        (Prediction::Class(said), Truth::Class(truth)) => Ok(Tally::Class { truth: *truth, said: *said }),
-        (Prediction::Map(said), Truth::Map(is)) => {
-            let zero = || vec![0u64; classes];
-            let (mut right, mut truth, mut predicted) = (zero(), zero(), zero());
-            for (&said, &is) in said.labels().iter().zip(is.labels()).filter(|(_, is)| **is != IGNORED) {
-                truth[usize::from(is)] += 1;
-                predicted[usize::from(said)] += 1;
-                right[usize::from(is)] += u64::from(said == is);
-            }
-            Ok(Tally::Pixels { right, truth, predicted })
-        }
-        _ => Err(Error::Request("an answer of another task than the truth".into())),
-    }
-}
-
-/// What an attacker wants said: the truth with its classes renamed, or one class everywhere.
+/// What an attacker wants said: the truth with its classes renamed, or one class everywhere (of every object).
 fn target(subject: &Subject, sample: &Sample, words: &str, root: u64) -> Result<Truth> {
     let classes = subject.model.classes;
     if words == "permuted" {
@@ -278,11 +296,15 @@ fn target(subject: &Subject, sample: &Sample, words: &str, root: u64) -> Result<
         Error::Request(format!("target {words}: write permuted, or a class number below {classes}"))
     })?;
     Ok(match &sample.truth {
+        Truth::Instances(all) => {
+            let recast = |object: &Instance| Instance { class, ..object.clone() };
+            Truth::Instances(all.iter().map(recast).collect())
+        }
         Truth::Map(map) => {
             let labels = vec![class as u16; map.labels().len()];
             Truth::Map(LabelMap::new(map.height(), map.width(), labels)?)
         }
-        _ => Truth::Class(class),
+        Truth::Class(_) => Truth::Class(class),
     })
 }
 
