@@ -171,7 +171,12 @@ impl<'m> Trial<'m> {
         let mut by_defence = Vec::new();
         let mut last = (attacked.clone(), Vec::new());
         for defence in &self.defences {
-            let name = if defence.name == "none" { "predict" } else { "defend" };
+            // Each looks at the clean and at the attacked image.
+            let name = match &*defence.name {
+                "none" => "predict, twice",
+                "equivariance" => "defend, twice",
+                _ => "rivals, twice each",
+            };
             let answer = clock.time(name, || {
                 let [on_clean, on_attacked] =
                     [image, &attacked].map(|shown| defence.apply(model, shown, seed));
@@ -182,7 +187,7 @@ impl<'m> Trial<'m> {
             })?;
             by_defence.push(answer);
         }
-        let scores = clock.time("detect", || {
+        let scores = clock.time("detect, twice", || {
             Ok([self.detector.score(model, image)?, self.detector.score(model, &attacked)?])
         })?;
         Ok(Answers { attacked, defended: last.0, by_defence, trace: last.1, scores })
