@@ -1,13 +1,10 @@
 //! Times training steps of single convolutions (forward, gradient to the input, gradient to the weights) by `evenkeel-train` and by Burn's
-//! ndarray backend, alternately in one run, on shapes of the shipped segmenter: `cargo run --release` in this folder.
+//! CPU backend (flex), alternately in one run, on shapes of the shipped segmenter: `cargo run --release` in this folder.
 
-use burn::backend::{Autodiff, NdArray};
-use burn::tensor::{Distribution, Tensor, module::conv2d, ops::ConvOptions};
+use burn::tensor::{Device, Distribution, Tensor, module::conv2d, ops::ConvOptions};
 use evenkeel_train::layer::conv::Conv;
 use evenkeel_train::map::Map;
 use std::time::Instant;
-
-type Backend = Autodiff<NdArray<f32>>;
 
 /// A 3x3 convolution that keeps its channels.
 #[derive(Clone, Copy)]
@@ -45,11 +42,11 @@ fn ours(layer: Layer) -> f64 {
 
 fn burns(layer: Layer) -> f64 {
     let Layer { channels: c, dilation: d, height, width } = layer;
-    let device = Default::default();
+    let device = Device::flex().autodiff();
     let input = Distribution::Uniform(-1.0, 1.0);
-    let x = Tensor::<Backend, 4>::random([BATCH, c, height, width], input, &device).require_grad();
+    let x = Tensor::<4>::random([BATCH, c, height, width], input, &device).require_grad();
     let kernel = Distribution::Uniform(-0.1, 0.1);
-    let w = Tensor::<Backend, 4>::random([c, c, 3, 3], kernel, &device).require_grad();
+    let w = Tensor::<4>::random([c, c, 3, 3], kernel, &device).require_grad();
     let start = Instant::now();
     let y = conv2d(x.clone(), w.clone(), None, ConvOptions::new([1, 1], [d, d], [d, d], 1));
     let loss = y.clone().mul(y).sum() * 0.5;
