@@ -1,11 +1,12 @@
 //! `evenkeel-train`: trains the networks that evenkeel ships.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::{Args, Parser, Subcommand};
 use evenkeel::budget::parse_radius;
 use evenkeel::model::Model;
 use evenkeel::{Image, Random};
 use evenkeel_study::dataset::scenes::{INSTANCE_CLASSES, OBJECT_CLASSES, SCENE_CLASSES, Split};
+use evenkeel_study::dataset::{Dataset, Request};
 use evenkeel_study::metric::instance::InstanceFigures;
 use evenkeel_train::adversary::Adversary;
 use evenkeel_train::batch::{Pool, Subject};
@@ -46,7 +47,7 @@ struct HeadArgs {
     /// Rendered pictures to learn from
     #[arg(long, default_value_t = 600)]
     pictures: usize,
-    /// Learn from the PNG and JPEG images of this folder instead, for a network of your own
+    /// Learn from the PNG and JPEG images in this folder and its subfolders instead, for a network of your own
     #[arg(long, value_name = "FOLDER")]
     images: Option<PathBuf>,
     /// The seed
@@ -195,21 +196,13 @@ fn train_heads(args: &HeadArgs) -> Result<()> {
     Ok(())
 }
 
-/// The images of a folder, in the order of their names, as the network takes them.
+/// The images of a folder, as the network takes them.
 fn images_in(folder: &Path, model: &Model) -> Result<Vec<Image>> {
-    let entries =
-        std::fs::read_dir(folder).with_context(|| format!("{} cannot be read", folder.display()))?;
-    let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<PathBuf>>>()?;
-    let is_image = |path: &PathBuf| {
-        let ending = path.extension().map(|e| e.to_ascii_lowercase());
-        ending.is_some_and(|e| e == "png" || e == "jpg" || e == "jpeg")
-    };
-    paths.retain(is_image);
-    paths.sort();
-    if paths.len() < FEWEST_IMAGES {
-        bail!("{} has {} images; a head needs at least {FEWEST_IMAGES}", folder.display(), paths.len());
+    let images = Dataset::open("folder", folder, &Request::default())?;
+    if images.len() < FEWEST_IMAGES {
+        bail!("{} has {} images; a head needs at least {FEWEST_IMAGES}", folder.display(), images.len());
     }
-    paths.iter().map(|path| Ok(model.fit(&Image::load(path)?)?)).collect()
+    (0..images.len()).map(|place| Ok(model.fit(&images.sample(place)?.image)?)).collect()
 }
 
 fn bench() -> Result<()> {
