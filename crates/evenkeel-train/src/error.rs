@@ -23,6 +23,9 @@ pub enum Error {
     /// The study refused something.
     #[error(transparent)]
     Study(#[from] evenkeel_study::Error),
+    /// Weights could not be packed.
+    #[error("the weights cannot be packed: {0}")]
+    Weights(#[from] safetensors::SafeTensorError),
     /// The loss is no longer a number.
     #[error("the loss is {loss} at step {step}; a smaller learning rate may help")]
     Diverged {

@@ -8,19 +8,36 @@ use crate::instance::{self, PREDICTIONS};
 use crate::layer::norm::EPSILON;
 use crate::net::{Net, Place, Step};
 use crate::networks::{BOXES, FEATURES, PIXEL_DEVIATION, PIXEL_MEAN, PROTOTYPES, SCORES};
-use crate::onnx::{Writer, ints, text};
+use crate::onnx::{Ends, Writer, ints, text};
 use evenkeel::image::write_atomically;
 use evenkeel::model::{Classes, Contract, InputRule, Model, Order, PaletteRule, ResizeRule};
 use evenkeel_study::dataset::scenes::{INSTANCE_CLASSES, OBJECT_CLASSES, SCENE_CLASSES, SCENE_COLOURS};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// The name of the input.
+const INPUT: &str = "image";
 
 /// The network as the bytes of an ONNX file.
 pub fn to_onnx(net: &Net) -> Vec<u8> {
+    let (writer, outputs, size) = written(net);
+    writer.file(Ends { input: INPUT, size, outputs: &outputs })
+}
+
+/// The network's graph as an ONNX file, and its weights as the safetensors file of this name beside it.
+///
+/// # Errors
+/// If the weights cannot be packed.
+pub fn to_graph_and_weights(net: &Net, weights: &str) -> Result<(Vec<u8>, Vec<u8>)> {
+    let (writer, outputs, size) = written(net);
+    writer.split(Ends { input: INPUT, size, outputs: &outputs }, weights)
+}
+
+/// The graph, its outputs, and the one size it takes if it takes one only.
+fn written(net: &Net) -> (Writer, Vec<&str>, Option<(usize, usize)>) {
     let mut writer = Writer::default();
     let name = |place: Place| {
         let named = net.named.iter().find(|(_, p)| *p == place);
-        named
-            .map_or_else(|| if place == 0 { "image".into() } else { format!("t{place}") }, |(n, _)| n.clone())
+        named.map_or_else(|| if place == 0 { INPUT.into() } else { format!("t{place}") }, |(n, _)| n.clone())
     };
     for (i, step) in net.steps.iter().enumerate() {
         let out = name(i + 1);
@@ -82,7 +99,7 @@ pub fn to_onnx(net: &Net) -> Vec<u8> {
         outputs.push(PREDICTIONS);
         size = Some(full);
     }
-    writer.file("image", size, &outputs)
+    (writer, outputs, size)
 }
 
 fn write_conv(
@@ -145,12 +162,23 @@ pub fn to_model(net: &Net, subject: Subject) -> Result<Model> {
     Ok(Model::from_bytes(&to_onnx(net), Path::new("network in training"), &contract(subject))?)
 }
 
-/// Writes `path` (ONNX) and the contract beside it.
+/// Writes the network and the contract beside it. `path` is an ONNX file with everything, or a safetensors file of the weights, which then
+/// has the graph beside it as ONNX. Says where the graph is.
 ///
 /// # Errors
 /// If a file cannot be written.
-pub fn save(net: &Net, subject: Subject, path: &Path) -> Result<()> {
-    write_atomically(path, &to_onnx(net)).map_err(|e| Error::file(path, e))?;
-    let beside = Contract::path_beside(path);
-    contract(subject).save(&beside).map_err(|e| Error::file(beside, e))
+pub fn save(net: &Net, subject: Subject, path: &Path) -> Result<PathBuf> {
+    let put = |path: &Path, bytes: &[u8]| write_atomically(path, bytes).map_err(|e| Error::file(path, e));
+    let graph = path.with_extension("onnx");
+    if path.extension().is_some_and(|kind| kind == "safetensors") {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let (nodes, weights) = to_graph_and_weights(net, &name)?;
+        put(path, &weights)?;
+        put(&graph, &nodes)?;
+    } else {
+        put(&graph, &to_onnx(net))?;
+    }
+    let beside = Contract::path_beside(&graph);
+    contract(subject).save(&beside).map_err(|e| Error::file(beside, e))?;
+    Ok(graph)
 }

@@ -3,7 +3,7 @@
 //! A cell belongs to an object if its middle shows the object and lies near the middle of what is seen of it; small objects go first, and an
 //! object without such a cell gets the nearest. With m cells given away (at least 1) and p = σ(score): class is the focal loss
 //! −(1 − p)² ln p of given cells and −p² ln(1 − p) of the others, box 1 − IoU, mask the mean binary cross-entropy of σ(Σ coefficient ·
-//! prototype) over the prototype's cells in the object's box; each is a sum over m. The giving is held fixed in the derivative.
+//! prototype), enlarged to the picture's size, over the pixels of the object's box; each is a sum over m. The giving is held fixed in the derivative.
 
 use crate::map::Map;
 use evenkeel::task::instance::Instance;
@@ -123,34 +123,73 @@ impl Outputs<'_> {
     }
 
     fn mask_term(&self, cell: usize, object: &Instance, share: f32, sum: &mut Sum) {
+        let prototypes = self.maps[3];
         let (height, width) = object.mask.size();
-        let (rows, columns) = (self.maps[3].height, self.maps[3].width);
-        let (step_y, step_x) = (height / rows, width / columns);
-        let range = |low: f32, high: f32, step: usize, most: usize| {
-            let first = (low as usize / step).min(most - 1);
-            first..(high.ceil() as usize).div_ceil(step).clamp(first + 1, most)
-        };
-        let down = range(object.corners[1], object.corners[3], step_y, rows);
-        let across = range(object.corners[0], object.corners[2], step_x, columns);
-        let share = share / (down.len() * across.len()) as f32;
+        let [left, top, right, bottom] = object.corners;
+        let down = Enlarged::new(top, bottom, height, prototypes.height);
+        let across = Enlarged::new(left, right, width, prototypes.width);
         let coefficients = self.row(2, cell);
-        let mut on_coefficients = vec![0.0; coefficients.len()];
-        let stride = self.maps[3].stride();
-        for (row, column) in down.flat_map(|row| across.clone().map(move |column| (row, column))) {
-            let place = row * columns + column;
-            let prototypes = self.row(3, place);
-            let logit: f32 = coefficients.iter().zip(prototypes).map(|(a, b)| a * b).sum();
-            let inside = object.mask.contains(row * step_y + step_y / 2, column * step_x + step_x / 2);
-            let target = f32::from(u8::from(inside));
-            sum.value += f64::from(share * (logit.max(0.0) - target * logit + (-logit.abs()).exp().ln_1p()));
-            let slope = share * (1.0 / (1.0 + (-logit).exp()) - target);
-            for k in 0..coefficients.len() {
-                on_coefficients[k] += slope * prototypes[k];
-                sum.gradients[3][place * stride + k] += slope * coefficients[k];
+        let place = |row: usize, column: usize| {
+            (down.cells.start + row) * prototypes.width + across.cells.start + column
+        };
+        let columns = across.cells.len();
+        let logits: Vec<f32> = (0..down.cells.len() * columns)
+            .map(|i| self.row(3, place(i / columns, i % columns)))
+            .map(|own| coefficients.iter().zip(own).map(|(a, b)| a * b).sum())
+            .collect();
+        let share = share / (down.pixels.len() * across.pixels.len()) as f32;
+        let mut slopes = vec![0.0; logits.len()];
+        for (y, near_y) in down.pixels.clone().zip(&down.near) {
+            for (x, near_x) in across.pixels.clone().zip(&across.near) {
+                let corners = near_y.iter().flat_map(|&(row, v)| {
+                    near_x.iter().map(move |&(column, w)| (row * columns + column, v * w))
+                });
+                let logit: f32 = corners.clone().map(|(i, weight)| weight * logits[i]).sum();
+                let target = f32::from(u8::from(object.mask.contains(y, x)));
+                sum.value +=
+                    f64::from(share * (logit.max(0.0) - target * logit + (-logit.abs()).exp().ln_1p()));
+                let slope = share * (1.0 / (1.0 + (-logit).exp()) - target);
+                corners.for_each(|(i, weight)| slopes[i] += slope * weight);
             }
         }
-        let stride = self.maps[2].stride();
-        sum.gradients[2][cell * stride..][..on_coefficients.len()].copy_from_slice(&on_coefficients);
+        let (by_cell, by_place) = (self.maps[2].stride(), prototypes.stride());
+        for (i, &slope) in slopes.iter().enumerate() {
+            let place = place(i / columns, i % columns);
+            let own = self.row(3, place);
+            for k in 0..coefficients.len() {
+                sum.gradients[2][cell * by_cell + k] += slope * own[k];
+                sum.gradients[3][place * by_place + k] += slope * coefficients[k];
+            }
+        }
+    }
+}
+
+/// One axis of an object's box: its pixels, and the cells of a coarser map that they lie between.
+struct Enlarged {
+    pixels: std::ops::Range<usize>,
+    cells: std::ops::Range<usize>,
+    /// For each pixel the two nearest cells, counted from the first, and how much of each it has: linear between their middles, as the
+    /// network's masks are enlarged.
+    near: Vec<[(usize, f32); 2]>,
+}
+
+impl Enlarged {
+    fn new(low: f32, high: f32, side: usize, count: usize) -> Self {
+        let first = (low as usize).min(side - 1);
+        let pixels = first..(high.ceil() as usize).clamp(first + 1, side);
+        let place = |pixel: usize| {
+            ((pixel as f32 + 0.5) * count as f32 / side as f32 - 0.5).clamp(0.0, (count - 1) as f32)
+        };
+        let start = place(pixels.start) as usize;
+        let near: Vec<_> = pixels
+            .clone()
+            .map(|pixel| {
+                let (cell, part) = (place(pixel) as usize, place(pixel).fract());
+                [(cell - start, 1.0 - part), ((cell + 1).min(count - 1) - start, part)]
+            })
+            .collect();
+        let last = near.iter().flatten().map(|&(cell, _)| cell).max().unwrap_or(0);
+        Self { pixels, cells: start..start + last + 1, near }
     }
 }
 

@@ -57,9 +57,13 @@ struct HeadArgs {
 
 #[derive(Debug, Args)]
 struct TrainArgs {
-    /// Where the network goes (ONNX); the contract, checkpoint and curves go beside it
-    #[arg(short, long, value_name = "ONNX")]
+    /// Where the network goes: NAME.onnx, or NAME.safetensors for the weights and NAME.onnx for the graph; the contract, checkpoint
+    /// and curves go beside it
+    #[arg(short, long, value_name = "FILE", value_parser = output_file)]
     output: PathBuf,
+    /// What to train on: `scenes`, the rendered street scenes
+    #[arg(long, default_value = "scenes", value_parser = ["scenes"])]
+    data: String,
     /// Train on attacked pictures: PGD within this radius, 4/255 say
     #[arg(long, value_name = "RADIUS", value_parser = |text: &str| parse_radius(text).map_err(|e| e.to_string()))]
     adversarial: Option<f32>,
@@ -108,6 +112,15 @@ fn main() -> Result<()> {
     }
 }
 
+/// Refuses a file that would not be what its name says.
+fn output_file(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    match path.extension().and_then(|kind| kind.to_str()) {
+        Some("onnx" | "safetensors") => Ok(path),
+        _ => Err("name it .onnx, or .safetensors to have the weights in a file of their own".into()),
+    }
+}
+
 fn fresh(subject: Subject, seed: u64) -> Net {
     let mut random = Random::new(seed).fork(u64::MAX);
     match subject {
@@ -140,17 +153,17 @@ fn train(subject: Subject, args: &TrainArgs) -> Result<()> {
         let taken = checkpoint::adopt(start, &mut net)?;
         eprintln!("{taken} tensors from {}", start.display());
     }
-    eprintln!("{} parameters; rendering the pictures", net.size());
+    eprintln!("{} parameters; rendering the {}", net.size(), args.data);
     let pictures = args.pictures.unwrap_or(if subject == Subject::Objects { 12_000 } else { 3000 });
     let pool = Pool::render(subject, Split::Train, pictures);
     let held_out = Pool::render(subject, Split::Val, args.held_out);
     let plan = plan(subject, args);
     let end = args.until.unwrap_or(plan.steps);
     let (history, done) = plan.run_until(end, &mut net, &pool, &held_out)?;
-    export::save(&net, subject, &args.output)?;
+    let graph = export::save(&net, subject, &args.output)?;
     println!(
         "{} after {} steps and {:.1} minutes: {:.2} on {} held-out pictures{}",
-        args.output.display(),
+        graph.display(),
         history.step,
         history.seconds / 60.0,
         history.scores.last().map_or(0.0, |s| s.1),

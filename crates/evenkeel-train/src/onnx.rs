@@ -2,6 +2,11 @@
 //!
 //! Messages are protocol buffers: a field is its number and kind in one varint, then a varint, four bytes, or a length and bytes.
 
+use crate::error::Result;
+use safetensors::{Dtype, SafeTensors, tensor::TensorView};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
 /// A message being written.
 #[derive(Clone, Debug, Default)]
 pub struct Message {
@@ -48,27 +53,68 @@ impl AsRef<[u8]> for Message {
 const FLOAT: i64 = 1;
 const INT64: i64 = 7;
 const OPSET: i64 = 17;
+/// Where a tensor's bytes are, if not in the file.
+const EXTERNAL: i64 = 1;
+
+/// A tensor that the graph holds.
+#[derive(Debug)]
+struct Constant {
+    name: String,
+    shape: Vec<usize>,
+    kind: i64,
+    raw: Vec<u8>,
+}
+
+impl Constant {
+    fn head(&self) -> Message {
+        let tensor = self.shape.iter().fold(Message::default(), |tensor, &dim| tensor.int(1, dim as i64));
+        tensor.int(2, self.kind).bytes(8, &self.name)
+    }
+
+    fn inline(&self) -> Message {
+        self.head().bytes(9, &self.raw)
+    }
+
+    /// The tensor as a pointer to `bytes` of another file.
+    fn elsewhere(&self, file: &str, bytes: &Range<usize>) -> Message {
+        let entry = |key: &str, value: String| Message::default().bytes(1, key).bytes(2, value);
+        self.head()
+            .bytes(13, entry("location", file.into()))
+            .bytes(13, entry("offset", bytes.start.to_string()))
+            .bytes(13, entry("length", bytes.len().to_string()))
+            .int(14, EXTERNAL)
+    }
+}
 
 /// A graph being written.
 #[derive(Debug, Default)]
 pub struct Writer {
     nodes: Vec<Message>,
-    constants: Vec<Message>,
+    constants: Vec<Constant>,
+}
+
+/// What goes into and comes out of a graph.
+#[derive(Clone, Copy, Debug)]
+pub struct Ends<'a> {
+    /// The input's name; its shape is `[1, 3, height, width]`.
+    pub input: &'a str,
+    /// (height, width) of the input; free if there is none.
+    pub size: Option<(usize, usize)>,
+    /// The names of the outputs.
+    pub outputs: &'a [&'a str],
 }
 
 impl Writer {
     /// A constant.
     pub fn constant(&mut self, name: &str, shape: &[usize], values: &[f32]) {
-        let raw: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
-        let tensor = shape.iter().fold(Message::default(), |tensor, &dim| tensor.int(1, dim as i64));
-        self.constants.push(tensor.int(2, FLOAT).bytes(8, name).bytes(9, raw));
+        let raw = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+        self.constants.push(Constant { name: name.into(), shape: shape.to_vec(), kind: FLOAT, raw });
     }
 
     /// A constant of whole numbers.
     pub fn whole_numbers(&mut self, name: &str, values: &[i64]) {
-        let raw: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
-        let tensor = Message::default().int(1, values.len() as i64);
-        self.constants.push(tensor.int(2, INT64).bytes(8, name).bytes(9, raw));
+        let raw = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+        self.constants.push(Constant { name: name.into(), shape: vec![values.len()], kind: INT64, raw });
     }
 
     /// A node with one output and attributes made by [`ints`] and [`text`].
@@ -78,13 +124,40 @@ impl Writer {
         self.nodes.push(attributes.iter().fold(node, |node, attribute| node.bytes(5, attribute)));
     }
 
-    /// The file: one input `[1, 3, height, width]`, its sides free unless a size is given, and these outputs.
-    pub fn file(self, input: &str, size: Option<(usize, usize)>, outputs: &[&str]) -> Vec<u8> {
+    /// The file, its tensors inside.
+    pub fn file(&self, ends: Ends<'_>) -> Vec<u8> {
+        self.model(ends, self.constants.iter().map(Constant::inline))
+    }
+
+    /// The graph, and its float tensors as a safetensors file that the graph finds beside it under the name `weights`.
+    ///
+    /// # Errors
+    /// If two tensors have one name.
+    pub fn split(&self, ends: Ends<'_>, weights: &str) -> Result<(Vec<u8>, Vec<u8>)> {
+        let kept = || self.constants.iter().filter(|constant| constant.kind == FLOAT);
+        let mut views = BTreeMap::new();
+        for constant in kept() {
+            let view = TensorView::new(Dtype::F32, constant.shape.clone(), &constant.raw)?;
+            views.insert(constant.name.as_str(), view);
+        }
+        let bytes = safetensors::serialize(views, None)?;
+        let (header, table) = SafeTensors::read_metadata(&bytes)?;
+        let first = header + size_of::<u64>();
+        let constants = self.constants.iter().map(|constant| match table.info(&constant.name) {
+            Some(info) => {
+                constant.elsewhere(weights, &(first + info.data_offsets.0..first + info.data_offsets.1))
+            }
+            None => constant.inline(),
+        });
+        Ok((self.model(ends, constants), bytes))
+    }
+
+    fn model(&self, ends: Ends<'_>, constants: impl Iterator<Item = Message>) -> Vec<u8> {
         let dim = |size: Option<i64>, name: &str| match size {
             Some(size) => Message::default().int(1, size),
             None => Message::default().bytes(2, name),
         };
-        let (height, width) = (size.map(|s| s.0 as i64), size.map(|s| s.1 as i64));
+        let (height, width) = (ends.size.map(|s| s.0 as i64), ends.size.map(|s| s.1 as i64));
         let shape = [dim(Some(1), ""), dim(Some(3), ""), dim(height, "height"), dim(width, "width")];
         let shape = shape.iter().fold(Message::default(), |shape, dim| shape.bytes(1, dim));
         let value = |name: &str, shape: Option<&Message>| {
@@ -94,9 +167,9 @@ impl Writer {
         };
         let mut graph = self.nodes.iter().fold(Message::default(), |graph, node| graph.bytes(1, node));
         graph = graph.bytes(2, "evenkeel");
-        graph = self.constants.iter().fold(graph, |graph, constant| graph.bytes(5, constant));
-        graph = graph.bytes(11, value(input, Some(&shape)));
-        graph = outputs.iter().fold(graph, |graph, output| graph.bytes(12, value(output, None)));
+        graph = constants.fold(graph, |graph, constant| graph.bytes(5, constant));
+        graph = graph.bytes(11, value(ends.input, Some(&shape)));
+        graph = ends.outputs.iter().fold(graph, |graph, output| graph.bytes(12, value(output, None)));
         let opset = Message::default().bytes(1, "").int(2, OPSET);
         Message::default().int(1, 8).bytes(2, "evenkeel-train").bytes(7, graph).bytes(8, opset).done()
     }

@@ -1,6 +1,7 @@
 //! Training as a whole: what is exported is what was trained, runs resume exactly, and a short run learns.
 
 use evenkeel::Random;
+use evenkeel::model::Model;
 use evenkeel_study::dataset::scenes::Split;
 use evenkeel_train::batch::{Pool, Subject};
 use evenkeel_train::net::Mode;
@@ -52,6 +53,22 @@ fn the_engine_says_what_the_trainer_says() {
             }
         }
     }
+}
+
+#[test]
+fn weights_in_a_file_of_their_own_are_the_same_network() {
+    let folder = tempfile::tempdir().unwrap();
+    let net = networks::instances(2, &mut Random::new(6));
+    let image = Pool::render(Subject::Instances, Split::Val, 1).plain(0, 1).image(0).unwrap();
+    let said = |name: &str| {
+        let graph = export::save(&net, Subject::Instances, &folder.path().join(name)).unwrap();
+        assert_eq!(graph.extension().unwrap(), "onnx");
+        (std::fs::metadata(&graph).unwrap().len(), Model::load(&graph).unwrap().scores(&image).unwrap())
+    };
+    let (whole, one) = said("one.onnx");
+    let (graph, two) = said("two.safetensors");
+    assert_eq!(one.data(), two.data());
+    assert!(graph < whole / 20, "{graph} of {whole} bytes are left without the weights");
 }
 
 #[test]
