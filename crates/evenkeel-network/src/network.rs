@@ -19,10 +19,17 @@ use crate::zoo;
 #[derive(Clone, Debug)]
 pub struct Network {
     graph: Arc<Graph>,
-    pub(crate) plans: Arc<Mutex<HashMap<Vec<ValueId>, Arc<Plan>>>>,
+    pub(crate) plans: Arc<Mutex<HashMap<Vec<ValueId>, Plans>>>,
     pool: Pool,
     limits: Limits,
     literal: bool,
+}
+
+/// How one set of tensors is computed.
+#[derive(Clone, Debug)]
+pub(crate) struct Plans {
+    pub(crate) taped: Arc<Plan>,
+    pub(crate) bare: Arc<Plan>,
 }
 
 /// The tensors a call asked for, and the tape that leads back from them.
@@ -123,7 +130,7 @@ impl Network {
     }
 
     fn call(&self, inputs: &[(&str, Tensor)], names: &[&str], taped: bool) -> Result<Trace> {
-        let plan = self.plan(names)?;
+        let plan = self.plan(names, taped)?;
         let given = self.bind(inputs)?;
         let wants: Vec<bool> =
             given.iter().map(|g| taped && g.as_ref().is_some_and(|t| t.dtype().is_float())).collect();
@@ -134,23 +141,22 @@ impl Network {
         Ok(Trace { names: names.iter().map(|name| name.to_string()).collect(), tensors, inputs, tape, room })
     }
 
-    /// The plan for these tensors, made at their first call.
+    /// The plan for these tensors, made at their first call: one that can keep a tape, or one that need not.
     ///
     /// # Errors
     /// If the graph has no tensor of such a name.
-    pub fn plan(&self, names: &[&str]) -> Result<Arc<Plan>> {
+    pub fn plan(&self, names: &[&str], taped: bool) -> Result<Arc<Plan>> {
         let wanted = names.iter().map(|name| self.find(name)).collect::<Result<Vec<_>>>()?;
         let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(plans
-            .entry(wanted)
-            .or_insert_with_key(|wanted| {
-                Arc::new(if self.literal {
-                    Plan::literal(&self.graph, wanted)
-                } else {
-                    Plan::fused(&self.graph, wanted)
-                })
-            })
-            .clone())
+        let both = plans.entry(wanted).or_insert_with_key(|wanted| {
+            if self.literal {
+                let plan = Arc::new(Plan::literal(&self.graph, wanted));
+                return Plans { taped: plan.clone(), bare: plan };
+            }
+            let taped = Arc::new(Plan::fused(&self.graph, wanted));
+            Plans { bare: Arc::new(taped.without_tape()), taped }
+        });
+        Ok(if taped { &both.taped } else { &both.bare }.clone())
     }
 
     fn find(&self, name: &str) -> Result<ValueId> {

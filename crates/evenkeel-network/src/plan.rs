@@ -8,10 +8,11 @@ use std::sync::Arc;
 use crate::error::{Error, Fault};
 use crate::graph::{Graph, Node, ValueId, fuse, simplify};
 use crate::op::Operator;
+use crate::op::conv::ConvPair;
 use crate::tensor::Tensor;
 
 /// One application of an operator. Places index the values of a walk.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Step {
     /// The node's name.
     pub name: String,
@@ -64,6 +65,56 @@ impl Plan {
         let nodes = simplify(graph, needed(graph, &graph.nodes, wanted), wanted);
         let nodes = fuse(graph, nodes, wanted);
         Plan::between(graph, nodes, &inputs(graph), wanted, true)
+    }
+
+    /// The same plan for walks that keep no tape: convolutions that can share a pass do.
+    pub fn without_tape(&self) -> Plan {
+        let mut readers = vec![Vec::new(); self.places];
+        for (i, step) in self.steps.iter().enumerate() {
+            step.inputs.iter().flatten().for_each(|&place| readers[place].push(i));
+        }
+        let mut done = vec![false; self.steps.len()];
+        let mut steps = Vec::with_capacity(self.steps.len());
+        for (i, step) in self.steps.iter().enumerate() {
+            if done[i] {
+                continue;
+            }
+            match self.pair(step, &readers) {
+                Some((next, pair)) => {
+                    done[next] = true;
+                    steps.push(pair);
+                }
+                None => steps.push(step.clone()),
+            }
+        }
+        Plan {
+            steps,
+            places: self.places,
+            constants: self.constants.clone(),
+            inputs: self.inputs.clone(),
+            outputs: self.outputs.clone(),
+            useful: self.useful.clone(),
+            free_layout: self.free_layout,
+        }
+    }
+
+    /// `step` and the only step that reads what it makes as one, at the place of the first, and which step the other was.
+    fn pair(&self, step: &Step, readers: &[Vec<usize>]) -> Option<(usize, Step)> {
+        let (&[Some(_)], &[Some(between)]) = (&step.inputs[..], &step.outputs[..]) else { return None };
+        let &[next] = &readers[between][..] else { return None };
+        let other = &self.steps[next];
+        if other.inputs != [Some(between)] || self.outputs.contains(&between) {
+            return None;
+        }
+        let pair = Step {
+            name: step.name.clone(),
+            operator: format!("{} > {}", step.operator, other.operator),
+            op: Arc::new(ConvPair::of(&step.op, &other.op)?),
+            inputs: step.inputs.clone(),
+            outputs: other.outputs.clone(),
+            last_use: step.last_use.clone(),
+        };
+        Some((next, pair))
     }
 
     /// The plan that runs `nodes` (those of the graph or what they were fused into), in order, from these inputs.

@@ -47,7 +47,7 @@ impl Network {
     /// # Errors
     /// As for [`Network::run`].
     pub fn time_steps(&self, inputs: &[(&str, Tensor)], names: &[&str]) -> Result<Vec<StepCost>> {
-        let (plan, given) = (self.plan(names)?, self.bind(inputs)?);
+        let (plan, given) = (self.plan(names, false)?, self.bind(inputs)?);
         let wants = vec![false; given.len()];
         let room = Room::new(self.pool().clone(), *self.limits());
         let mut costs = Vec::with_capacity(plan.steps.len());
@@ -71,7 +71,7 @@ impl Network {
     /// Bytes of weights packed for the kernels so far, beyond the network's constants.
     pub fn packed_bytes(&self) -> usize {
         let plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
-        plans.values().flat_map(|plan| &plan.steps).map(|step| step.op.packed_bytes()).sum()
+        plans.values().flat_map(|plans| &plans.taped.steps).map(|step| step.op.packed_bytes()).sum()
     }
 
     /// The same network in double precision, run node by node: slow, and exact enough to take differences of.

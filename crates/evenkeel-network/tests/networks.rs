@@ -94,6 +94,25 @@ fn bytes_do_not_depend_on_threads_or_batch() {
 }
 
 #[test]
+fn a_walk_without_a_tape_takes_fewer_steps_to_the_same_bytes() {
+    for name in NAMES {
+        let network = load(name);
+        for case in cases(name) {
+            let inputs = [("x", case.x)];
+            let bare = network.run(&inputs, &["y"]).expect("runs");
+            let taped = network.trace(&inputs, &["y"]).expect("runs");
+            let bits = |tensor: &Tensor| {
+                tensor.values::<f32>().expect("f32").iter().map(|v| v.to_bits()).collect::<Vec<_>>()
+            };
+            assert_eq!(bits(&bare[0]), bits(&taped.tensors()[0]), "{name}");
+        }
+        let steps = |taped| network.plan(&["y"], taped).expect("a plan").steps.len();
+        let pairs = if name == "depthwise" { 3 } else { 0 };
+        assert_eq!(steps(true) - steps(false), pairs, "{name}");
+    }
+}
+
+#[test]
 fn a_tensor_in_the_middle_can_be_asked_for_and_carry_a_cotangent() {
     let network = load("resnet");
     let case = &cases("resnet")[0];

@@ -144,8 +144,14 @@ unsafe fn bits(v: __m256, activation: Activation) -> u8 {
 }
 
 /// The activation of every value of a tile.
+///
+/// # Safety
+/// The machine has AVX2.
 #[inline(always)]
-unsafe fn activate<const R: usize, const V: usize>(tile: &mut [[__m256; V]; R], activation: Activation) {
+pub(crate) unsafe fn activate<const R: usize, const V: usize>(
+    tile: &mut [[__m256; V]; R],
+    activation: Activation,
+) {
     // SAFETY: only the caller's promise that the machine has AVX2 is used.
     unsafe {
         let zero = _mm256_setzero_ps();

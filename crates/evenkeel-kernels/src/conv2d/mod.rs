@@ -8,6 +8,7 @@ mod direct;
 #[cfg(target_arch = "x86_64")]
 mod finish;
 mod grouped;
+mod pair;
 pub mod reference;
 mod stem;
 mod weights;
@@ -17,6 +18,7 @@ pub mod winograd;
 mod tests;
 
 pub use choose::{Algorithm, Direction, choose};
+pub use pair::{Layer, pair_forward, pair_serves};
 pub use stem::{stem_forward, stem_pullback, stem_serves};
 pub use weights::Weights;
 

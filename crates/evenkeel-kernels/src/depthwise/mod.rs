@@ -44,6 +44,12 @@ impl Packed {
         }
         Packed { taps, channels, kernel }
     }
+
+    /// `[kernel_h * kernel_w][stride(out_c)]`.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn taps(&self) -> &[f32] {
+        &self.taps
+    }
 }
 
 /// Whether a convolution of this geometry is depthwise (with any channel multiplier).

@@ -64,7 +64,7 @@ impl Onnx {
     /// Refuses names the network does not have.
     pub(super) fn check_tensors(&self, names: &[&str]) -> Result<()> {
         let each = names.iter().flat_map(|name| name.split(JOINT));
-        each.map(str::trim).try_for_each(|name| self.network.plan(&[name]).map(|_| ()).map_err(failed))
+        each.map(str::trim).try_for_each(|name| self.network.plan(&[name], false).map(|_| ()).map_err(failed))
     }
 
     fn to_input(&self, image: &Image) -> Result<engine::Tensor> {

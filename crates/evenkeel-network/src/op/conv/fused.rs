@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use evenkeel_kernels::conv2d::Weights;
+use evenkeel_kernels::conv2d::{Geometry, Weights};
 use evenkeel_kernels::tail::Activation;
 
 use super::super::{Answer, Call, Layouts, Operator};
@@ -34,6 +34,11 @@ impl FusedConv {
         any.downcast_ref().ok_or_else(|| Fault::Value("a fused node lost its convolution".into()))
     }
 
+    /// The sizes of the convolution of a map of this shape.
+    pub(super) fn geometry(&self, x: &[usize]) -> Result<Geometry, Fault> {
+        self.conv()?.geometry(x, &self.shape)
+    }
+
     fn run_original(&self, call: Call<'_>) -> Result<Answer, Fault> {
         let body = |error| Fault::Body(Box::new(error));
         let (outputs, tape) = run::walk(&self.original, call.inputs, call.wants, call.room).map_err(body)?;
@@ -57,7 +62,7 @@ impl Operator for FusedConv {
     }
 
     fn apply(&self, mut call: Call<'_>) -> Result<Answer, Fault> {
-        let geometry = self.conv()?.geometry(call.input(0)?, &self.shape)?;
+        let geometry = self.geometry(call.input(0)?.shape())?;
         let [n, c, h, w] = [geometry.batch, geometry.out_c, geometry.out_h(), geometry.out_w()];
         let fits = call.optional(1).is_none_or(|residual| residual.shape() == [n, c, h, w]);
         if !fits || call.input(0)?.rank() != 4 {
@@ -75,10 +80,8 @@ impl Operator for FusedConv {
     }
 
     fn flops(&self, inputs: &[Option<&Tensor>], _: &[Tensor]) -> f64 {
-        match (inputs, self.conv()) {
-            ([Some(x), ..], Ok(conv)) => {
-                conv.geometry(x, &self.shape).map_or(0.0, |geometry| geometry.flops())
-            }
+        match inputs {
+            [Some(x), ..] => self.geometry(x.shape()).map_or(0.0, |geometry| geometry.flops()),
             _ => 0.0,
         }
     }

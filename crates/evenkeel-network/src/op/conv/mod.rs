@@ -16,10 +16,12 @@ use crate::tensor::{DType, Layout, Room, Tensor};
 
 mod exact;
 mod fused;
+mod pair;
 mod transpose;
 mod volume;
 
 pub use fused::FusedConv;
+pub(crate) use pair::ConvPair;
 pub use transpose::ConvTranspose;
 
 /// The entries of this folder.
@@ -71,48 +73,44 @@ impl Packed {
     }
 }
 
-/// Extents `[n, c, h, w]` of a map or signal.
-fn extents(x: &Tensor) -> Result<[usize; 4], Fault> {
-    let dims = match *x.shape() {
+/// Extents `[n, c, h, w]` of a map or signal of this shape.
+fn extents(shape: &[usize]) -> Result<[usize; 4], Fault> {
+    let dims = match *shape {
         [n, c, l] => [n, c, 1, l],
         [n, c, h, w] => [n, c, h, w],
         _ => {
             return Err(Fault::Shape {
                 input: 0,
                 expected: "[n, c, l] or [n, c, h, w]".into(),
-                got: x.shape().to_vec(),
+                got: shape.to_vec(),
             });
         }
     };
     if dims.contains(&0) {
-        return Err(Fault::Shape {
-            input: 0,
-            expected: "no empty dimension".into(),
-            got: x.shape().to_vec(),
-        });
+        return Err(Fault::Shape { input: 0, expected: "no empty dimension".into(), got: shape.to_vec() });
     }
     Ok(dims)
 }
 
 impl Conv {
-    /// The sizes of the convolution of `x` with `weights`.
-    fn geometry(&self, x: &Tensor, weights: &Tensor) -> Result<Geometry, Fault> {
+    /// The sizes of the convolution of a map of shape `x` with `weights`.
+    fn geometry(&self, x: &[usize], weights: &Tensor) -> Result<Geometry, Fault> {
         let [batch, in_c, in_h, in_w] = extents(x)?;
         let wrong = |expected: String| Fault::Shape { input: 1, expected, got: weights.shape().to_vec() };
-        if weights.rank() != x.rank() || weights.is_empty() {
-            return Err(wrong(format!("a non-empty tensor of rank {}", x.rank())));
+        if weights.rank() != x.len() || weights.is_empty() {
+            return Err(wrong(format!("a non-empty tensor of rank {}", x.len())));
         }
         let (out_c, per_group) = (weights.shape()[0], weights.shape()[1]);
         if !out_c.is_multiple_of(self.groups) || per_group.checked_mul(self.groups) != Some(in_c) {
             return Err(wrong(format!("{} groups of {in_c} input channels", self.groups)));
         }
-        let window = self.window.resolve(&weights.shape()[2..], &x.shape()[2..])?;
+        let window = self.window.resolve(&weights.shape()[2..], &x[2..])?;
         let (kernel, stride, dilation, pads) = (window.kernel, window.stride, window.dilation, window.pads);
         let geometry =
             Geometry { batch, in_h, in_w, in_c, out_c, kernel, stride, dilation, pads, groups: self.groups };
         if geometry.out_h() == 0 || geometry.out_w() == 0 {
             let expected = format!("room for a kernel of {kernel:?} dilated by {dilation:?}");
-            return Err(Fault::Shape { input: 0, expected, got: x.shape().to_vec() });
+            return Err(Fault::Shape { input: 0, expected, got: x.to_vec() });
         }
         Ok(geometry)
     }
@@ -134,7 +132,7 @@ impl Operator for Conv {
             let volume = volume::Volume::of(&self.window, self.groups, &x, &weights)?;
             return volume::apply(volume, false, [x, weights], call.optional(2).cloned(), &call);
         }
-        let geometry = self.geometry(call.input(0)?, &weights)?;
+        let geometry = self.geometry(call.input(0)?.shape(), &weights)?;
         let bias = call.optional(2).cloned();
         if let Some(bias) = bias.as_ref().filter(|bias| bias.shape() != [geometry.out_c]) {
             let expected = format!("[{}]", geometry.out_c);
@@ -169,7 +167,7 @@ impl Operator for Conv {
             [Some(x), Some(w), ..] if x.rank() == 5 => {
                 volume::Volume::of(&self.window, self.groups, x, w).map_or(0.0, |volume| volume.flops())
             }
-            [Some(x), Some(w), ..] => self.geometry(x, w).map_or(0.0, |geometry| geometry.flops()),
+            [Some(x), Some(w), ..] => self.geometry(x.shape(), w).map_or(0.0, |geometry| geometry.flops()),
             _ => 0.0,
         }
     }

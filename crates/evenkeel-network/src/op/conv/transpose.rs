@@ -71,7 +71,7 @@ impl ConvTranspose {
 
     /// The sizes of the convolution whose transpose this is: its output is our input.
     fn geometry(&self, x: &Tensor, weights: &Tensor) -> Result<Geometry, Fault> {
-        let [batch, in_c, in_h, in_w] = extents(x)?;
+        let [batch, in_c, in_h, in_w] = extents(x.shape())?;
         let wrong = || Fault::Shape {
             input: 1,
             expected: format!("[{in_c}, channels / {}, kernel]", self.groups),

@@ -1,0 +1,77 @@
+//! A pointwise convolution and the depthwise one that reads it, in one pass: for walks without a tape.
+//!
+//! Whether the kernel serves them is known only when the map arrives; if it does not, they run one after the other.
+
+use std::sync::Arc;
+
+use evenkeel_kernels::conv2d::{self, Geometry, Layer};
+
+use super::super::{Answer, Call, Layouts, Operator};
+use super::{FusedConv, floats};
+use crate::error::Fault;
+use crate::tensor::{DType, Tensor};
+
+/// The two convolutions. They are those of the plan that keeps a tape, so their weights are packed once for both.
+#[derive(Debug)]
+pub(crate) struct ConvPair {
+    first: Arc<dyn Operator>,
+    second: Arc<dyn Operator>,
+}
+
+fn conv(op: &dyn Operator) -> Option<&FusedConv> {
+    let any: &dyn std::any::Any = op;
+    any.downcast_ref()
+}
+
+impl ConvPair {
+    /// The pair of two operators, the second of which reads what the first makes, if a kernel may serve them.
+    pub(crate) fn of(first: &Arc<dyn Operator>, second: &Arc<dyn Operator>) -> Option<ConvPair> {
+        let (a, b) = (conv(&**first)?, conv(&**second)?);
+        let pointwise = a.weights.kernel() == [1, 1] && a.weights.groups() == 1;
+        let depthwise = b.weights.groups() == a.weights.out_c() && b.weights.out_c() == b.weights.in_c();
+        (pointwise && depthwise).then(|| ConvPair { first: first.clone(), second: second.clone() })
+    }
+
+    /// The layers on this map, if they are convolutions that can run on it.
+    fn layers(&self, x: &Tensor) -> Option<[(Geometry, &FusedConv); 2]> {
+        let (a, b) = (conv(&*self.first)?, conv(&*self.second)?);
+        let first = a.geometry(x.shape()).ok()?;
+        let between = [first.batch, first.out_c, first.out_h(), first.out_w()];
+        Some([(first, a), (b.geometry(&between).ok()?, b)])
+    }
+}
+
+impl Operator for ConvPair {
+    fn layouts(&self) -> Layouts {
+        Layouts::Any
+    }
+
+    fn apply(&self, mut call: Call<'_>) -> Result<Answer, Fault> {
+        let (x, room) = (call.take(0)?, call.room);
+        let layers = self.layers(&x).filter(|[(a, _), (b, _)]| conv2d::pair_serves(a, b));
+        let Some(layers) = layers.filter(|_| x.dtype() == DType::F32 && x.rank() == 4 && !call.wants_any())
+        else {
+            let alone = |op: &dyn Operator, x: Tensor| {
+                op.apply(Call { inputs: vec![Some(x)], wants: &[false], outputs: 1, room })
+            };
+            let mut between = alone(&*self.first, x)?.outputs;
+            return alone(&*self.second, between.swap_remove(0));
+        };
+        let x = x.to_channels_last(room)?;
+        let from = floats(&x)?;
+        let [first, second] = layers.each_ref().map(|(geometry, conv)| Layer {
+            geometry,
+            weights: &conv.weights,
+            bias: &conv.bias,
+            activation: conv.activation,
+        });
+        let g = second.geometry;
+        let run = |out: &mut [f32]| conv2d::pair_forward(first, second, from, out);
+        Ok(Answer::one(room.feature_map([g.batch, g.out_c, g.out_h(), g.out_w()], run)?))
+    }
+
+    fn flops(&self, inputs: &[Option<&Tensor>], _: &[Tensor]) -> f64 {
+        let layers = inputs.first().copied().flatten().and_then(|x| self.layers(x));
+        layers.map_or(0.0, |layers| layers.iter().map(|(geometry, _)| geometry.flops()).sum())
+    }
+}
