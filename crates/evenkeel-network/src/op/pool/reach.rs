@@ -7,7 +7,7 @@ use super::super::window::{AutoPad, Window, same_pads};
 use crate::error::Fault;
 
 /// Cells that the lists of one axis may have.
-const MOST_CELLS: usize = 1 << 22;
+const MOST_CELLS: usize = 1 << 24;
 
 /// One axis of a pooling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
