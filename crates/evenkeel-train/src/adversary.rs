@@ -26,7 +26,7 @@ impl Adversary {
     /// # Errors
     /// If the engine or the attack refuses.
     pub fn strike(&self, net: &Net, subject: Subject, batch: &mut Batch, seed: u64) -> Result<()> {
-        let model = to_model(net, subject)?;
+        let model = to_model(net, subject, (batch.input.height, batch.input.width))?;
         let attack = Attack::named("pgd")?;
         let mut instances = match subject {
             Subject::Instances => instance::truths(batch)?,

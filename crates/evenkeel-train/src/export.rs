@@ -17,23 +17,23 @@ use std::path::{Path, PathBuf};
 /// The name of the input.
 const INPUT: &str = "image";
 
-/// The network as the bytes of an ONNX file.
-pub fn to_onnx(net: &Net) -> Vec<u8> {
-    let (writer, outputs, size) = written(net);
+/// The network as the bytes of an ONNX file. One that places boxes takes images of this size only.
+pub fn to_onnx(net: &Net, size: (usize, usize)) -> Vec<u8> {
+    let (writer, outputs, size) = written(net, size);
     writer.file(Ends { input: INPUT, size, outputs: &outputs })
 }
 
-/// The network's graph as an ONNX file, and its weights as the safetensors file of this name beside it.
+/// As [`to_onnx`], but the graph only, and its weights as the safetensors file of this name beside it.
 ///
 /// # Errors
 /// If the weights cannot be packed.
-pub fn to_graph_and_weights(net: &Net, weights: &str) -> Result<(Vec<u8>, Vec<u8>)> {
-    let (writer, outputs, size) = written(net);
+pub fn to_graph_and_weights(net: &Net, size: (usize, usize), weights: &str) -> Result<(Vec<u8>, Vec<u8>)> {
+    let (writer, outputs, size) = written(net, size);
     writer.split(Ends { input: INPUT, size, outputs: &outputs }, weights)
 }
 
 /// The graph, its outputs, and the one size it takes if it takes one only.
-fn written(net: &Net) -> (Writer, Vec<&str>, Option<(usize, usize)>) {
+fn written(net: &Net, full: (usize, usize)) -> (Writer, Vec<&str>, Option<(usize, usize)>) {
     let mut writer = Writer::default();
     let name = |place: Place| {
         let named = net.named.iter().find(|(_, p)| *p == place);
@@ -94,7 +94,6 @@ fn written(net: &Net) -> (Writer, Vec<&str>, Option<(usize, usize)>) {
     let mut outputs: Vec<&str> = net.named.iter().map(|(name, _)| name.as_str()).collect();
     let mut size = None;
     if outputs.contains(&BOXES) {
-        let full = Subject::Instances.size();
         instance::write_predictions(&mut writer, full);
         outputs.push(PREDICTIONS);
         size = Some(full);
@@ -121,8 +120,8 @@ fn write_conv(
     writer.node("Conv", &[from, &weight_name, &bias_name], out, &attributes);
 }
 
-/// How pixels become the network's input, and what comes out.
-pub fn contract(subject: Subject) -> Contract {
+/// How pixels become the network's input, and what comes out; `size` is that of [`to_onnx`].
+pub fn contract(subject: Subject, (height, width): (usize, usize)) -> Contract {
     let things = INSTANCE_CLASSES.map(|(name, _)| name);
     let (task, feature, names, palette) = match subject {
         Subject::Scenes => ("semantic", SCORES, &SCENE_CLASSES[..], Some(SCENE_COLOURS.to_vec())),
@@ -130,7 +129,6 @@ pub fn contract(subject: Subject) -> Contract {
         Subject::Instances => ("instance", FEATURES, &things[..], None),
     };
     let instances = subject == Subject::Instances;
-    let (height, width) = subject.size();
     Contract {
         task: task.into(),
         output: if instances { format!("{PREDICTIONS} + {PROTOTYPES}") } else { SCORES.into() },
@@ -154,12 +152,13 @@ pub fn contract(subject: Subject) -> Contract {
     }
 }
 
-/// The network as the method sees it, without a file.
+/// The network as the method sees it on images of this size, without a file.
 ///
 /// # Errors
 /// If the engine refuses it.
-pub fn to_model(net: &Net, subject: Subject) -> Result<Model> {
-    Ok(Model::from_bytes(&to_onnx(net), Path::new("network in training"), &contract(subject))?)
+pub fn to_model(net: &Net, subject: Subject, size: (usize, usize)) -> Result<Model> {
+    let path = Path::new("network in training");
+    Ok(Model::from_bytes(&to_onnx(net, size), path, &contract(subject, size))?)
 }
 
 /// Writes the network and the contract beside it. `path` is an ONNX file with everything, or a safetensors file of the weights, which then
@@ -172,13 +171,13 @@ pub fn save(net: &Net, subject: Subject, path: &Path) -> Result<PathBuf> {
     let graph = path.with_extension("onnx");
     if path.extension().is_some_and(|kind| kind == "safetensors") {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let (nodes, weights) = to_graph_and_weights(net, &name)?;
+        let (nodes, weights) = to_graph_and_weights(net, subject.size(), &name)?;
         put(path, &weights)?;
         put(&graph, &nodes)?;
     } else {
-        put(&graph, &to_onnx(net))?;
+        put(&graph, &to_onnx(net, subject.size()))?;
     }
     let beside = Contract::path_beside(&graph);
-    contract(subject).save(&beside).map_err(|e| Error::file(beside, e))?;
+    contract(subject, subject.size()).save(&beside).map_err(|e| Error::file(beside, e))?;
     Ok(graph)
 }

@@ -89,7 +89,8 @@ pub fn loss(net: &Net, tape: &Tape, truths: &[Vec<Instance>]) -> (f64, Vec<(Plac
 /// # Errors
 /// If the engine refuses the network.
 pub fn score(net: &Net, held_out: &Pool) -> Result<InstanceScore> {
-    let model = to_model(net, crate::batch::Subject::Instances)?;
+    let subject = crate::batch::Subject::Instances;
+    let model = to_model(net, subject, subject.size())?;
     let mut score = InstanceScore::new();
     for k in 0..held_out.len() {
         let batch = held_out.plain(k, k + 1);
@@ -204,7 +205,7 @@ mod tests {
             .iter_mut()
             .for_each(|p| p.values.iter_mut().for_each(|v| *v += 0.02 * random.normal()));
         let batch = Pool::render(Subject::Instances, Split::Val, 1).plain(0, 1);
-        let model = to_model(&net, Subject::Instances).unwrap();
+        let model = to_model(&net, Subject::Instances, Subject::Instances.size()).unwrap();
         let engine = model.scores(&batch.image(0).unwrap()).unwrap();
         let tape = net.forward(batch.input, Mode::Eval);
         let ours = Said::of(places(&net).map(|place| tape.map(place)), 0).tensor().unwrap();

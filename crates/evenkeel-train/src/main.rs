@@ -13,6 +13,7 @@ use evenkeel_train::batch::{Pool, Subject};
 use evenkeel_train::train::Plan;
 use evenkeel_train::{Net, checkpoint, export, heads, instance, networks};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::Instant;
 
 /// Heads learnt from fewer images would know nothing else; a fifth of them is held out.
@@ -102,8 +103,18 @@ struct TrainArgs {
     seed: u64,
 }
 
-fn main() -> Result<()> {
-    match Cli::parse().what {
+fn main() -> ExitCode {
+    match run(Cli::parse().what) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(what: What) -> Result<()> {
+    match what {
         What::Segmenter(args) => train(Subject::Scenes, &args),
         What::Classifier(args) => train(Subject::Objects, &args),
         What::Instances(args) => train(Subject::Instances, &args),

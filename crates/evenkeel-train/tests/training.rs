@@ -3,6 +3,7 @@
 use evenkeel::Random;
 use evenkeel::model::Model;
 use evenkeel_study::dataset::scenes::Split;
+use evenkeel_train::adversary::Adversary;
 use evenkeel_train::batch::{Pool, Subject};
 use evenkeel_train::net::Mode;
 use evenkeel_train::train::Plan;
@@ -40,7 +41,7 @@ fn the_engine_says_what_the_trainer_says() {
         let pool = Pool::render(subject, Split::Val, 2);
         let batch = pool.plain(0, 2);
         let images: Vec<_> = (0..2).map(|k| batch.image(k).unwrap()).collect();
-        let model = export::to_model(&net, subject).unwrap();
+        let model = export::to_model(&net, subject, subject.size()).unwrap();
         let tape = net.forward(batch.input, Mode::Eval);
         let trained = tape.map(net.place("scores"));
         for (k, image) in images.iter().enumerate() {
@@ -72,6 +73,30 @@ fn weights_in_a_file_of_their_own_are_the_same_network() {
 }
 
 #[test]
+fn every_network_can_be_trained_on_attacked_windows() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut random = Random::new(7);
+    let nets = [
+        networks::segmenter(11, &mut random),
+        networks::classifier(10, &mut random),
+        networks::instances(2, &mut random),
+    ];
+    for (subject, mut net) in [Subject::Scenes, Subject::Objects, Subject::Instances].into_iter().zip(nets) {
+        let pool = Pool::render(subject, Split::Train, 2);
+        let plan = Plan {
+            subject,
+            batch: 2,
+            window: (32, 64),
+            adversary: Some(Adversary { epsilon: 4.0 / 255.0, steps: 2 }),
+            checkpoint: folder.path().join(format!("{subject:?}.safetensors")),
+            ..plan(folder.path(), 2)
+        };
+        let (_, done) = plan.run(&mut net, &pool, &pool).unwrap();
+        assert!(done, "{subject:?}");
+    }
+}
+
+#[test]
 fn a_resumed_run_goes_on_bit_for_bit_and_a_short_run_learns() {
     let pool = Pool::render(Subject::Objects, Split::Train, 40);
     let folder = tempfile::tempdir().unwrap();
@@ -91,7 +116,8 @@ fn a_resumed_run_goes_on_bit_for_bit_and_a_short_run_learns() {
     assert!(!parts.run_until(11, &mut fresh(), &pool, &pool).unwrap().1);
     let mut resumed = fresh();
     assert!(parts.run(&mut resumed, &pool, &pool).unwrap().1);
-    assert_eq!(export::to_onnx(&whole), export::to_onnx(&resumed));
+    let size = Subject::Objects.size();
+    assert_eq!(export::to_onnx(&whole, size), export::to_onnx(&resumed, size));
 }
 
 #[test]
@@ -105,7 +131,7 @@ fn the_same_plan_gives_the_same_bytes_on_any_number_of_threads() {
             let scenes =
                 Plan { subject: Subject::Scenes, batch: 2, window: (32, 64), ..plan(folder.path(), 3) };
             scenes.run(&mut net, &pool, &pool).unwrap();
-            export::to_onnx(&net)
+            export::to_onnx(&net, Subject::Scenes.size())
         })
     };
     let once = train(1);
