@@ -109,8 +109,8 @@ fn write_conv(
     bias: &[f32],
 ) {
     let (weight_name, bias_name) = (format!("{out}.weight"), format!("{out}.bias"));
-    writer.constant(&weight_name, &[conv.out_c, conv.in_c, conv.kernel, conv.kernel], weights);
-    writer.constant(&bias_name, &[conv.out_c], bias);
+    writer.weights(&weight_name, &[conv.out_c, conv.in_c, conv.kernel, conv.kernel], weights);
+    writer.weights(&bias_name, &[conv.out_c], bias);
     let attributes = [
         ints("kernel_shape", &[conv.kernel; 2]),
         ints("strides", &[conv.stride; 2]),

@@ -63,6 +63,8 @@ struct Constant {
     shape: Vec<usize>,
     kind: i64,
     raw: Vec<u8>,
+    /// Whether it was learnt, and may lie in a file of weights.
+    learnt: bool,
 }
 
 impl Constant {
@@ -108,13 +110,21 @@ impl Writer {
     /// A constant.
     pub fn constant(&mut self, name: &str, shape: &[usize], values: &[f32]) {
         let raw = values.iter().flat_map(|v| v.to_le_bytes()).collect();
-        self.constants.push(Constant { name: name.into(), shape: shape.to_vec(), kind: FLOAT, raw });
+        let (name, shape) = (name.into(), shape.to_vec());
+        self.constants.push(Constant { name, shape, kind: FLOAT, raw, learnt: false });
+    }
+
+    /// A constant that was learnt.
+    pub fn weights(&mut self, name: &str, shape: &[usize], values: &[f32]) {
+        self.constant(name, shape, values);
+        self.constants.iter_mut().last().expect("just written").learnt = true;
     }
 
     /// A constant of whole numbers.
     pub fn whole_numbers(&mut self, name: &str, values: &[i64]) {
         let raw = values.iter().flat_map(|v| v.to_le_bytes()).collect();
-        self.constants.push(Constant { name: name.into(), shape: vec![values.len()], kind: INT64, raw });
+        let (name, shape) = (name.into(), vec![values.len()]);
+        self.constants.push(Constant { name, shape, kind: INT64, raw, learnt: false });
     }
 
     /// A node with one output and attributes made by [`ints`] and [`text`].
@@ -129,14 +139,13 @@ impl Writer {
         self.model(ends, self.constants.iter().map(Constant::inline))
     }
 
-    /// The graph, and its float tensors as a safetensors file that the graph finds beside it under the name `weights`.
+    /// The graph, and what was learnt as a safetensors file that the graph finds beside it under the name `weights`.
     ///
     /// # Errors
     /// If two tensors have one name.
     pub fn split(&self, ends: Ends<'_>, weights: &str) -> Result<(Vec<u8>, Vec<u8>)> {
-        let kept = || self.constants.iter().filter(|constant| constant.kind == FLOAT);
         let mut views = BTreeMap::new();
-        for constant in kept() {
+        for constant in self.constants.iter().filter(|constant| constant.learnt) {
             let view = TensorView::new(Dtype::F32, constant.shape.clone(), &constant.raw)?;
             views.insert(constant.name.as_str(), view);
         }
