@@ -12,7 +12,7 @@ use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -27,33 +27,52 @@ const NAP: Duration = Duration::from_micros(50);
 
 type Task<'a> = dyn Fn(usize) + Sync + 'a;
 
-/// Pieces `0..count` of a task, handed out one at a time.
+/// Pieces `0..count` of a task, handed out one at a time: to the leader from the first on, to helpers from the last back. Kernels
+/// number their pieces along the map, so with two threads each mostly reads what it wrote itself in the kernel before.
 struct Job<'a> {
     task: &'a Task<'a>,
     count: usize,
-    next: AtomicUsize,
+    /// Pieces handed out from the front, and, in the upper half, from the back.
+    taken: AtomicU64,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
 impl Job<'_> {
-    /// Does pieces until none is left.
-    fn work(&self) {
+    /// The next piece from that end, if any is left.
+    fn take(&self, end: End) -> Option<usize> {
+        let one = match end {
+            End::Front => 1,
+            End::Back => 1 << 32,
+        };
+        let taken = self.taken.fetch_add(one, Ordering::Relaxed);
+        let (front, back) = ((taken & u64::from(u32::MAX)) as usize, (taken >> 32) as usize);
+        (front + back < self.count).then(|| match end {
+            End::Front => front,
+            End::Back => self.count - 1 - back,
+        })
+    }
+
+    /// Does pieces from one end until none is left.
+    fn work(&self, end: End) {
         let outer = PLACE.replace(Place::Piece);
         let done = catch_unwind(AssertUnwindSafe(|| {
-            loop {
-                let piece = self.next.fetch_add(1, Ordering::Relaxed);
-                if piece >= self.count {
-                    break;
-                }
+            while let Some(piece) = self.take(end) {
                 (self.task)(piece);
             }
         }));
         PLACE.set(outer);
         if let Err(panic) = done {
-            self.next.store(self.count, Ordering::Relaxed);
+            self.taken.store(self.count as u64, Ordering::Relaxed);
             *self.panic.lock().unwrap_or_else(PoisonError::into_inner) = Some(panic);
         }
     }
+}
+
+/// Where a thread takes its pieces from.
+#[derive(Clone, Copy)]
+enum End {
+    Front,
+    Back,
 }
 
 /// Alone on its cache lines: helpers read one while the caller writes another.
@@ -140,10 +159,11 @@ impl Drop for Close<'_> {
 impl Board {
     /// Runs all pieces of a task and returns when they are done. For the leader only.
     pub(super) fn lead(&self, count: usize, task: &Task<'_>) {
-        let job = Job { task, count, next: AtomicUsize::new(0), panic: Mutex::new(None) };
+        assert!(count < 1 << 31, "{count} pieces are more than the count of those taken can hold");
+        let job = Job { task, count, taken: AtomicU64::new(0), panic: Mutex::new(None) };
         self.job.0.store(ptr::from_ref(&job).cast_mut().cast(), Ordering::SeqCst);
         self.number.0.fetch_add(1, Ordering::Release);
-        job.work();
+        job.work(End::Front);
         self.job.0.store(ptr::null_mut(), Ordering::SeqCst);
         // A helper that waits for our processor can move on as soon as it has had it for a moment.
         if self.arrived.load(Ordering::Relaxed) == 0 && self.number.0.load(Ordering::Relaxed) <= COURTESIES {
@@ -178,7 +198,7 @@ impl Board {
             // SAFETY: the pointer was up after we signed in, so its leader waits for us to sign out before the job goes. In
             // the one order of these four accesses (sign in, read; take down, count) either we read null or the leader counts us.
             if let Some(job) = unsafe { job.as_ref() } {
-                job.work();
+                job.work(End::Back);
             }
             self.signed_in.0.fetch_sub(1, Ordering::SeqCst);
         }

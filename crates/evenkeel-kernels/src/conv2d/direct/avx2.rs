@@ -27,6 +27,10 @@ const SHORT_ROW: usize = 512;
 const FAR_BYTES: usize = 4 << 20;
 /// Multiplications below which a second thread costs more than it brings.
 const SMALL: usize = 100_000;
+/// What beginning a piece of work costs, in steps of one pixel and panel: about a cycle each.
+const PIECE: usize = 1_500;
+/// Pieces for each thread at most, where nothing but the threads asks for more.
+const PIECES: usize = 12;
 
 /// Runs the convolution in `direction`. `from` and `to` are the maps read and written, already checked against the geometry.
 pub(crate) fn run(
@@ -95,6 +99,13 @@ fn spans(taps: &[Tap], steps: usize) -> Vec<Span> {
         .collect()
 }
 
+/// How many chunks of pixels the work is cut into, and how many shares of the panels each of those.
+#[derive(Clone, Copy)]
+struct Split {
+    chunks: usize,
+    shares: usize,
+}
+
 /// One pass over one batch.
 struct Job<'a> {
     pass: &'a Pass,
@@ -138,29 +149,48 @@ impl Job<'_> {
         let taps = self.pass.taps.len();
         let rows = self.panels.steps * self.panels.groups * 4 * taps.isqrt().max(1);
         let bytes = if rows <= SHORT_ROW { CHUNK_BYTES / 8 } else { CHUNK_BYTES };
-        let chunk = (bytes / rows.max(1)).clamp(4 * ROWS, 64 * ROWS);
+        let least = self.pixels.div_ceil((bytes / rows.max(1)).clamp(4 * ROWS, 64 * ROWS));
         let work = self.pixels * panels * (taps * self.panels.steps + 8) * PANEL;
-        let wanted = if work < SMALL { 1 } else { 6 * parallel::threads() };
-        let mut chunks = self.pixels.div_ceil(chunk);
-        let mut shares = 1;
-        if chunks < wanted {
-            // Few pixels: share the panels among threads as well, unless two of them could meet in one byte of bits.
-            shares = if self.aligned() { wanted.div_ceil(chunks).min(panels) } else { 1 };
-            chunks = wanted.div_ceil(shares).min(self.pixels.div_ceil(4 * ROWS)).max(chunks);
-        }
+        let split = if work < SMALL { Split { chunks: least, shares: 1 } } else { self.split(least, panels) };
         let task = |i: usize| {
-            let (c, s) = (i % chunks, i / chunks);
-            let pixels = c * self.pixels / chunks..(c + 1) * self.pixels / chunks;
-            let panels = s * panels / shares..(s + 1) * panels / shares;
+            let (c, s) = (i / split.shares, i % split.shares);
+            let pixels = c * self.pixels / split.chunks..(c + 1) * self.pixels / split.chunks;
+            let panels = s * panels / split.shares..(s + 1) * panels / split.shares;
             SCRATCH.with_borrow_mut(|scratch| {
-                self.address(pixels.clone(), scratch);
+                self.address(pixels, scratch);
                 // SAFETY: `run` was given the proof; the addresses are of this job's maps.
                 unsafe {
                     if self.aligned() { self.chunk(panels, scratch) } else { self.chunk_staged(scratch) }
                 }
             });
         };
-        if wanted == 1 { (0..chunks * shares).for_each(task) } else { parallel::each(chunks * shares, task) }
+        let pieces = split.chunks * split.shares;
+        if work < SMALL { (0..pieces).for_each(task) } else { parallel::each(pieces, task) }
+    }
+
+    /// The split into at least `least` chunks that should end first: pieces that come out even among the threads, small enough
+    /// that the last to end keeps nobody waiting, large enough to be worth their beginning. Panels are shared out as well, unless
+    /// two of them could meet in one byte of bits.
+    fn split(&self, least: usize, panels: usize) -> Split {
+        let threads = parallel::threads();
+        let mut best = (usize::MAX, Split { chunks: least, shares: 1 });
+        if threads == 1 {
+            return best.1;
+        }
+        let steps = self.pass.taps.len() * self.panels.steps;
+        let most = self.pixels.div_ceil(4 * ROWS).clamp(least, least.max(PIECES * threads));
+        for chunks in least..=most {
+            let most = if self.aligned() { (PIECES * threads).div_ceil(chunks).min(panels) } else { 1 };
+            for shares in 1..=most {
+                let piece = self.pixels.div_ceil(chunks) * panels.div_ceil(shares) * steps;
+                let rounds = (chunks * shares).div_ceil(threads);
+                let time = rounds * (piece + PIECE) + piece / 2;
+                if time < best.0 {
+                    best = (time, Split { chunks, shares });
+                }
+            }
+        }
+        best.1
     }
 
     /// Fills in where each pixel of a chunk reads for each tap and where it writes, in blocks of up to six pixels.
