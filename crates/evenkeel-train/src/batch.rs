@@ -24,6 +24,15 @@ pub enum Subject {
 }
 
 impl Subject {
+    /// The name of the figure its networks are scored by.
+    pub fn figure(self) -> &'static str {
+        match self {
+            Self::Scenes => "mIoU",
+            Self::Objects => "accuracy",
+            Self::Instances => "mask AP50",
+        }
+    }
+
     /// (height, width) of its pictures.
     pub fn size(self) -> (usize, usize) {
         match self {

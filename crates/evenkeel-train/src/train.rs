@@ -113,7 +113,8 @@ impl Plan {
                 history.losses.push((history.step, level));
                 history.scores.push((history.step, 100.0 * self.score(net, held_out)?));
                 checkpoint::save(&self.checkpoint, net, &mut optimiser, &history)?;
-                curve::draw(&history).save_png(self.checkpoint.with_extension("curves.png"))?;
+                curve::draw(&history, self.subject.figure())
+                    .save_png(self.checkpoint.with_extension("curves.png"))?;
                 self.tell(&history, level, true);
             } else if told.elapsed().as_secs() >= 5 {
                 self.tell(&history, level, false);
@@ -188,11 +189,7 @@ impl Plan {
         let share = history.step as f64 / self.steps as f64;
         let left = history.seconds / 60.0 * (1.0 - share) / share;
         let score = history.scores.last().map_or(String::from("-"), |(_, s)| format!("{s:.2}"));
-        let what = match self.subject {
-            Subject::Scenes => "mIoU",
-            Subject::Objects => "accuracy",
-            Subject::Instances => "mask AP50",
-        };
+        let what = self.subject.figure();
         let speed = (history.step * self.batch) as f64 / history.seconds.max(1e-9);
         let end = if kept { "\n" } else { "\r" };
         eprint!(
