@@ -96,7 +96,7 @@ mod tests {
             |y: usize, x: usize| (0..3).all(|c| page.pixels()[(c * height + y) * width + x] == colour[c]);
         let rows = || (0..height).filter(|&y| (0..width).any(|x| is(y, x)));
         let columns = || (0..width).filter(|&x| (0..height).any(|y| is(y, x)));
-        Some([rows().next()?, rows().last()?, columns().next()?, columns().last()?])
+        Some([rows().next()?, rows().next_back()?, columns().next()?, columns().next_back()?])
     }
 
     #[test]

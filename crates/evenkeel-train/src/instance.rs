@@ -78,7 +78,10 @@ pub fn loss(net: &Net, tape: &Tape, truths: &[Vec<Instance>]) -> (f64, Vec<(Plac
     let total = looked.iter().map(|sum| sum.value).sum::<f64>();
     let gradients = (0..4).map(|part| {
         let mut map = Map::like(maps[part]);
-        map.values = looked.iter().flat_map(|sum| sum.gradients[part].iter().copied()).collect();
+        let image = map.image_len().max(1);
+        for (into, sum) in map.values.chunks_exact_mut(image).zip(&looked) {
+            into.copy_from_slice(&sum.gradients[part]);
+        }
         (places[part], map)
     });
     (total, gradients.collect())

@@ -1,9 +1,20 @@
 //! A batch of feature maps, channels last: `[n][h][w][stride]`, the channels rounded up to whole vectors of eight.
 
+use std::sync::LazyLock;
+
+use evenkeel_kernels::buffer::{Buffer, Pool};
 use evenkeel_kernels::layout;
 
+/// The memory of all maps: every step of a training needs the same again, and asking the system for it took a fifth of the time.
+static MEMORY: LazyLock<Pool> = LazyLock::new(|| Pool::new(usize::MAX));
+
+/// Zeros in memory that goes back to where the next step finds it.
+pub(crate) fn zeros(len: usize) -> Buffer<f32> {
+    MEMORY.zeros(len).expect("memory for a batch of maps; a smaller --batch needs less")
+}
+
 /// A batch of feature maps.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug)]
 pub struct Map {
     /// Images.
     pub batch: usize,
@@ -14,13 +25,13 @@ pub struct Map {
     /// Channels.
     pub channels: usize,
     /// The values; lanes past the last channel hold anything.
-    pub values: Vec<f32>,
+    pub values: Buffer<f32>,
 }
 
 impl Map {
     /// A map of zeros.
     pub fn zeros(batch: usize, height: usize, width: usize, channels: usize) -> Self {
-        let values = vec![0.0; batch * height * width * layout::stride(channels)];
+        let values = zeros(batch * height * width * layout::stride(channels));
         Self { batch, height, width, channels, values }
     }
 
@@ -47,6 +58,14 @@ impl Map {
     /// Adds another map of the same shape.
     pub fn add(&mut self, other: &Self) {
         assert_eq!(self.values.len(), other.values.len(), "maps of one shape");
-        self.values.iter_mut().zip(&other.values).for_each(|(a, b)| *a += b);
+        self.values.iter_mut().zip(&*other.values).for_each(|(a, b)| *a += b);
+    }
+}
+
+impl Clone for Map {
+    fn clone(&self) -> Self {
+        let mut copy = Self::like(self);
+        copy.values.copy_from_slice(&self.values);
+        copy
     }
 }

@@ -3,7 +3,8 @@
 //! `gw[o, t, c] = sum over pixels p of gy[p, o] · x[s·p + d·t − pad, c]`: one matrix product an image, `gy' · columns(x)`, the
 //! images' sums added in order.
 
-use crate::map::Map;
+use crate::map::{Map, zeros};
+use evenkeel_kernels::buffer::Buffer;
 use evenkeel_kernels::conv2d::{Geometry, Weights, forward, pullback};
 use evenkeel_kernels::gemm::{Operand, Scale, Shape, gemm};
 use evenkeel_kernels::layout;
@@ -101,9 +102,9 @@ impl Conv {
     }
 
     /// For each output cell, the pixels under the kernel: `[cell][tap][channel]`, zeros outside the image.
-    fn columns(&self, x: &Map, from: &[f32], (out_h, out_w): (usize, usize)) -> Vec<f32> {
+    fn columns(&self, x: &Map, from: &[f32], (out_h, out_w): (usize, usize)) -> Buffer<f32> {
         let (k, c, stride) = (self.kernel, self.in_c, layout::stride(self.in_c));
-        let mut columns = vec![0.0; out_h * out_w * k * k * c];
+        let mut columns = zeros(out_h * out_w * k * k * c);
         for (cell, line) in columns.chunks_exact_mut(k * k * c).enumerate() {
             let (oy, ox) = (cell / out_w, cell % out_w);
             for ky in 0..k {
