@@ -13,6 +13,18 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// What loading or running a network can end in.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// A file of weights without a graph, which lies beside it.
+    #[error(
+        "{} holds weights of no architecture of the zoo; load {} instead, the graph beside them",
+        weights.display(),
+        graph.display()
+    )]
+    GraphBeside {
+        /// The file loaded.
+        weights: PathBuf,
+        /// The file to load.
+        graph: PathBuf,
+    },
     /// A file could not be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {

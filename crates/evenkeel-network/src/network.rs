@@ -52,7 +52,13 @@ impl Network {
     pub fn load(path: impl AsRef<Path>) -> Result<Network> {
         let (path, limits) = (path.as_ref(), Limits::default());
         if zoo::is_checkpoint(path)? {
-            return zoo::load(path)?.blueprint(None)?.network(limits);
+            let (known, graph) = (zoo::load(path)?.blueprint(None), path.with_extension("onnx"));
+            return match known {
+                Err(Error::Weights(_)) if graph.is_file() => {
+                    Err(Error::GraphBeside { weights: path.into(), graph })
+                }
+                known => known?.network(limits),
+            };
         }
         Network::from_graph(format::onnx::load(path, limits)?, limits)
     }

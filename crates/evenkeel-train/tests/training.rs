@@ -70,6 +70,8 @@ fn weights_in_a_file_of_their_own_are_the_same_network() {
     let (graph, two) = said("two.safetensors");
     assert_eq!(one.data(), two.data());
     assert!(graph < whole / 20, "{graph} of {whole} bytes are left without the weights");
+    let refusal = Model::load(folder.path().join("two.safetensors")).map(drop).unwrap_err().to_string();
+    assert!(refusal.contains("two.onnx instead"), "{refusal}");
 }
 
 #[test]
