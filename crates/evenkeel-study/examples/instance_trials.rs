@@ -134,7 +134,7 @@ fn main() {
                 steps: number(2, 1),
                 head: file.as_ref().map(|file| Head::load(file).expect("a head")),
                 bank: file.filter(|_| name == "contrastive").map(|file| Bank::load(file).expect("a bank")),
-                ..DefenceSettings::standard(Budget::linf(6.0 / 255.0))
+                ..DefenceSettings::published(Budget::linf(6.0 / 255.0))
             };
             Defence::named(name, &model, settings).expect("a defence")
         })

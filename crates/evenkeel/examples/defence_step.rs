@@ -96,7 +96,7 @@ impl Bench {
     }
 
     fn defence(&self) {
-        let settings = DefenceSettings { steps: 3, ..DefenceSettings::standard(Budget::linf(8.0 / 255.0)) };
+        let settings = DefenceSettings { steps: 3, ..DefenceSettings::published(Budget::linf(8.0 / 255.0)) };
         let defence = Defence::named("equivariance", &self.model, settings).expect("a defence");
         defence.apply(&self.model, &self.image, 1).expect("a defended image");
     }

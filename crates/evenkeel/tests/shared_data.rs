@@ -54,7 +54,7 @@ fn cifar_accuracies_are_the_published_ones() {
         assert!((held - attacked).abs() <= 0.0201, "{}: PGD {held}, published {attacked}", net.file);
         if net.file == "resnet_2b" {
             let budget = Budget::linf(2.0 * epsilon_255 / 255.0);
-            let settings = DefenceSettings { steps: 1, ..DefenceSettings::standard(budget) };
+            let settings = DefenceSettings { steps: 1, ..DefenceSettings::published(budget) };
             let defence = Defence::named("equivariance", &model, settings).unwrap();
             let judge = |(i, (image, (_, label))): (usize, (&Image, &(Image, usize)))| {
                 right(&defence.apply(&model, image, 1000 + i as u64).unwrap().image, *label)
@@ -98,7 +98,7 @@ fn espnet_does_what_was_recorded() {
     let attacked: Vec<Image> =
         few.iter().map(|(i, t)| pgd(&model, i, &Truth::Map(t.clone()), &settings)).collect();
     let fallen = miou(&model, &attacked, few);
-    let settings = DefenceSettings { steps: 1, ..DefenceSettings::standard(Budget::linf(6.0 / 255.0)) };
+    let settings = DefenceSettings { steps: 1, ..DefenceSettings::published(Budget::linf(6.0 / 255.0)) };
     let defence = Defence::named("equivariance", &model, settings).unwrap();
     let restored: Vec<Image> = attacked.iter().map(|i| defence.apply(&model, i, 1).unwrap().image).collect();
     let risen = miou(&model, &restored, few);

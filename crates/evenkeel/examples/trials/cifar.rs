@@ -80,8 +80,12 @@ pub(crate) fn defended(name: &str, trial: &Trial<'_>) {
     let ratio = if name == "resnet20_cifar10" { 1.5 } else { 2.0 };
     let radius = ratio * budget_of(name).radius;
     let (head, bank) = heads::fitted(trial.defence, &model, &others);
-    let settings =
-        DefenceSettings { steps: trial.steps, head, bank, ..DefenceSettings::standard(Budget::linf(radius)) };
+    let settings = DefenceSettings {
+        steps: trial.steps,
+        head,
+        bank,
+        ..DefenceSettings::published(Budget::linf(radius))
+    };
     let defence = Defence::named(trial.defence, &model, settings).unwrap();
     let attacked = |image: &Image, label: usize| {
         let truth = Truth::Class(label);

@@ -58,7 +58,7 @@ pub(crate) fn defended(net: &str, trial: &Trial<'_>) {
     let defences = [&second, &first].map(|others| {
         let (head, bank) = heads::fitted(name, &model, others);
         let settings =
-            DefenceSettings { steps, head, bank, ..DefenceSettings::standard(Budget::linf(6.0 / 255.0)) };
+            DefenceSettings { steps, head, bank, ..DefenceSettings::published(Budget::linf(6.0 / 255.0)) };
         Defence::named(name, &model, settings).unwrap()
     });
     let mut confusion = support::Confusion::default();

@@ -67,7 +67,12 @@ pub struct DefenceSettings {
 }
 
 impl DefenceSettings {
-    /// The published loop: twenty noisy steps over the standard views, each view compared with the image itself.
+    /// The published loop: as [`standard`](Self::standard), in noisy steps.
+    pub fn published(budget: Budget) -> Self {
+        Self { schedule: Schedule::Paper, ..Self::standard(budget) }
+    }
+
+    /// Twenty gradients over the standard views, each view compared with the image itself.
     pub fn standard(budget: Budget) -> Self {
         Self {
             budget,

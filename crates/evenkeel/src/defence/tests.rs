@@ -95,7 +95,8 @@ fn the_published_step_saturates() {
     let [model, _] = models();
     let image = picture((12, 12), 3);
     let budget = Budget::linf(8.0 / 255.0);
-    let defence = Defence::named("equivariance", &model, settings("equivariance", budget)).unwrap();
+    let settings = DefenceSettings { steps: 3, ..DefenceSettings::published(budget) };
+    let defence = Defence::named("equivariance", &model, settings).unwrap();
     let out = defence.apply(&model, &image, 1).unwrap().image;
     let at_edge =
         |(a, b): (&f32, &f32)| ((a - b).abs() - budget.radius).abs() < 1e-6 || *a == 0.0 || *a == 1.0;
