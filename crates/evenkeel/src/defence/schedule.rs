@@ -29,7 +29,7 @@ pub enum Schedule {
 impl Schedule {
     /// Every schedule.
     pub const ALL: [Self; 5] = [Self::Paper, Self::Sgd, Self::Averaged, Self::Corners, Self::EarlyStop];
-    /// The schedule unless another is asked for: of those tried, the one that brings back most and costs least (docs/results.md).
+    /// The schedule unless another is asked for: of those tried, the best balance of what it brings back and what it costs (docs/results.md).
     pub const DEFAULT: Self = Self::Averaged;
 
     /// Its name.
