@@ -119,10 +119,17 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (count > 0).then(|| sum / f64::from(count))
 }
 
+/// For times: a machine that was asleep meanwhile does not show.
+fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut all: Vec<f64> = values.collect();
+    all.sort_by(f64::total_cmp);
+    all.get(all.len() / 2).copied()
+}
+
 /// What each defence costs on clean images: passes, and seconds as a multiple of one forward pass.
 pub(super) fn cost(board: &Board<'_>, subject: usize) -> Option<Table> {
     let card = &board.design.subjects[subject];
-    let look = mean(board.results(subject, 0, 0).iter().map(|r| r.look_seconds))?;
+    let look = median(board.results(subject, 0, 0).iter().map(|r| r.look_seconds))?;
     let mut table = Table {
         name: format!("{}-cost", card.rule.name),
         title: format!("{}: cost an image", card.rule.name),
@@ -130,7 +137,7 @@ pub(super) fn cost(board: &Board<'_>, subject: usize) -> Option<Table> {
             .map(String::from)
             .to_vec(),
         notes: vec![
-            "The answer's own pass counts as one. Peak memory is the process's, with all its workers, by the end of the unit.".into(),
+            "The answer's own pass counts as one. Seconds are medians. Peak memory is the process's, with all its workers, by the end of the unit.".into(),
         ],
         ..Table::default()
     };
@@ -140,7 +147,7 @@ pub(super) fn cost(board: &Board<'_>, subject: usize) -> Option<Table> {
         let (Some(forwards), Some(backwards), Some(seconds)) = (
             of(&|r| 1.0 + r.defence.0.forwards as f64),
             of(&|r| r.defence.0.backwards as f64),
-            of(&|r| r.defence.1.seconds + r.look_seconds),
+            median(results.iter().map(|r| r.defence.1.seconds + r.look_seconds)),
         ) else {
             continue;
         };

@@ -17,6 +17,9 @@ struct Seen<'a> {
 /// Which attacks.
 type Choice<'c> = &'c dyn Fn(&&Seen<'_>) -> bool;
 
+/// Whether the second attack differs from the first in one thing alone, and has more of it.
+type Order<'c> = &'c dyn Fn(&AttackSpec, &AttackSpec) -> bool;
+
 fn percent(value: f64) -> String {
     format!("{:.1}", 100.0 * value)
 }
@@ -40,8 +43,9 @@ pub(super) fn doubts(board: &Board<'_>) -> Vec<String> {
                 })
                 .collect();
             let place = format!("{}, {}", card.rule.name, defence.label);
-            masked(&place, defence.kind == "none", &seen, &mut all);
-            monotone(&place, &seen, &mut all);
+            let bare = defence.kind == "none";
+            masked(&place, bare, &seen, &mut all);
+            monotone(&place, bare, &seen, &mut all);
             flat_terms(board, (subject, row), &place, &mut all);
             unbounded(&place, card.classes, &seen, &mut all);
         }
@@ -85,23 +89,28 @@ fn masked(place: &str, bare: bool, seen: &[Seen<'_>], all: &mut Vec<String>) {
     }
 }
 
-/// More steps and larger budgets must not be weaker.
-fn monotone(place: &str, seen: &[Seen<'_>], all: &mut Vec<String>) {
-    for a in seen {
-        for b in seen {
-            let (mut steps, mut budget) = (a.spec.clone(), a.spec.clone());
-            steps.steps = b.spec.steps;
-            budget.epsilon_255 = b.spec.epsilon_255;
-            let what = if a.spec.steps < b.spec.steps && steps == *b.spec {
-                "more steps are weaker"
-            } else if a.spec.epsilon_255 < b.spec.epsilon_255 && budget == *b.spec {
-                "a larger budget is weaker"
-            } else {
-                continue;
-            };
-            if b.figure.value > a.figure.value {
+/// More steps and larger budgets must not be weaker than the next smaller.
+fn monotone(place: &str, bare: bool, seen: &[Seen<'_>], all: &mut Vec<String>) {
+    let more_steps = |a: &AttackSpec, b: &AttackSpec| {
+        a.steps < b.steps && AttackSpec { steps: b.steps, ..a.clone() } == *b
+    };
+    let more_room = |a: &AttackSpec, b: &AttackSpec| {
+        a.epsilon_255 < b.epsilon_255 && AttackSpec { epsilon_255: b.epsilon_255, ..a.clone() } == *b
+    };
+    let ways: [(Order<'_>, &str); 2] =
+        [(&more_steps, "more steps are weaker"), (&more_room, "a larger budget is weaker")];
+    for (more, what) in ways {
+        for a in seen {
+            for b in seen.iter().filter(|b| more(a.spec, b.spec) && b.figure.value > a.figure.value) {
+                if seen.iter().any(|c| more(a.spec, c.spec) && more(c.spec, b.spec)) {
+                    continue;
+                }
+                let blind = match !bare && b.spec.needs() == Needs::Nothing {
+                    true => " (made on the bare network, which it may fit too well)",
+                    false => "",
+                };
                 all.push(format!(
-                    "Not monotone: {place}: {what}: {} leaves {}, {} leaves {}.",
+                    "Not monotone: {place}: {what}: {} leaves {}, {} leaves {}{blind}.",
                     a.label,
                     percent(a.figure.value),
                     b.label,
@@ -195,10 +204,16 @@ mod tests {
         let (long, wide, free) = (attack("pgd", 99, 4.0), attack("pgd", 9, 8.0), attack("pgd", 9, 255.0));
         let mut all = Vec::new();
         let list = [seen(&pgd, "pgd", 0.3), seen(&long, "long", 0.35), seen(&wide, "wide", 0.2)];
-        monotone("s, e", &list, &mut all);
+        monotone("s, e", false, &list, &mut all);
         assert!(all.len() == 1 && all[0].contains("more steps are weaker"), "{all:?}");
-        monotone("s, e", &[seen(&pgd, "pgd", 0.3), seen(&wide, "wide", 0.31)], &mut all);
-        assert!(all.len() == 2 && all[1].contains("larger budget"), "{all:?}");
+        assert!(all[0].contains("made on the bare network"), "{all:?}");
+        monotone("s, none", true, &[seen(&pgd, "pgd", 0.3), seen(&wide, "wide", 0.31)], &mut all);
+        assert!(all.len() == 2 && all[1].contains("larger budget") && !all[1].contains("made on"), "{all:?}");
+        let middle = attack("pgd", 20, 4.0);
+        let list = [seen(&pgd, "pgd", 0.3), seen(&long, "long", 0.35), seen(&middle, "middle", 0.32)];
+        let mut steps = Vec::new();
+        monotone("s, e", false, &list, &mut steps);
+        assert!(steps.len() == 2 && steps.iter().all(|s| s.contains("middle")), "{steps:?}");
         unbounded("s, e", 10, &[seen(&free, "free", 0.5), seen(&pgd, "pgd", 0.5)], &mut all);
         assert!(all.len() == 3 && all[2].contains("Not at the floor"), "{all:?}");
     }
