@@ -19,6 +19,9 @@ use std::time::Instant;
 /// Heads learnt from fewer images would know nothing else; a fifth of them is held out.
 const FEWEST_IMAGES: usize = 10;
 
+/// A training keeps some megabytes for every picture of a batch.
+const LARGEST_BATCH: usize = 512;
+
 /// Train the small networks that evenkeel ships
 #[derive(Debug, Parser)]
 #[command(version)]
@@ -69,28 +72,28 @@ struct TrainArgs {
     #[arg(long, value_name = "RADIUS", value_parser = |text: &str| parse_radius(text).map_err(|e| e.to_string()))]
     adversarial: Option<f32>,
     /// Steps of the adversary
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 3, value_parser = count)]
     adversary_steps: usize,
     /// Begin with the weights of another run's checkpoint, where names and sizes are the same
     #[arg(long, value_name = "CHECKPOINT")]
     start: Option<PathBuf>,
     /// Steps of training
-    #[arg(long, default_value_t = 3000)]
+    #[arg(long, default_value_t = 3000, value_parser = count)]
     steps: usize,
     /// Pictures in a batch
-    #[arg(long)]
+    #[arg(long, value_parser = batch)]
     batch: Option<usize>,
     /// Pictures rendered to train on
-    #[arg(long)]
+    #[arg(long, value_parser = count)]
     pictures: Option<usize>,
     /// Held-out pictures to look at
-    #[arg(long, default_value_t = 100)]
+    #[arg(long, default_value_t = 100, value_parser = count)]
     held_out: usize,
     /// The highest learning rate
     #[arg(long, default_value_t = 3e-3)]
     rate: f32,
     /// Steps between looks and checkpoints
-    #[arg(long, default_value_t = 200)]
+    #[arg(long, default_value_t = 200, value_parser = count)]
     every: usize,
     /// Stop before this step; run again to go on
     #[arg(long, value_name = "STEP")]
@@ -132,6 +135,23 @@ fn output_file(text: &str) -> Result<PathBuf, String> {
     }
 }
 
+/// A number of things of which there must be some.
+fn count(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("at least 1 is needed".into()),
+        Ok(number) => Ok(number),
+        Err(_) => Err("a whole number is needed".into()),
+    }
+}
+
+/// A number of pictures whose maps fit into memory.
+fn batch(text: &str) -> Result<usize, String> {
+    match count(text)? {
+        number if number <= LARGEST_BATCH => Ok(number),
+        _ => Err(format!("at most {LARGEST_BATCH} pictures can be in a batch")),
+    }
+}
+
 fn fresh(subject: Subject, seed: u64) -> Net {
     let mut random = Random::new(seed).fork(u64::MAX);
     match subject {
@@ -159,6 +179,10 @@ fn plan(subject: Subject, args: &TrainArgs) -> Plan {
 }
 
 fn train(subject: Subject, args: &TrainArgs) -> Result<()> {
+    let folder = args.output.parent().filter(|f| !f.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|f| !f.is_dir()) {
+        bail!("{} is not a folder; make it, or name another --output", folder.display());
+    }
     let mut net = fresh(subject, args.seed);
     if let Some(start) = &args.start {
         let taken = checkpoint::adopt(start, &mut net)?;
@@ -198,6 +222,9 @@ fn train(subject: Subject, args: &TrainArgs) -> Result<()> {
 }
 
 fn train_heads(args: &HeadArgs) -> Result<()> {
+    if args.pictures < FEWEST_IMAGES {
+        bail!("--pictures {}; a head needs at least {FEWEST_IMAGES}", args.pictures);
+    }
     let model = Model::load(&args.network)?;
     let images = match &args.images {
         Some(folder) => images_in(folder, &model)?,
@@ -252,4 +279,33 @@ fn bench() -> Result<()> {
     println!("evenkeel-train: {speed:.1} images/s ({} steps of {})", plan.steps, plan.batch);
     std::fs::remove_dir_all(&folder)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said to somebody who asks for this.
+    fn refused(words: &[&str]) -> String {
+        let line = ["evenkeel-train", "classifier", "--output"].iter().chain(words);
+        match Cli::try_parse_from(line).map(|cli| run(cli.what)) {
+            Err(error) => error.to_string(),
+            Ok(Err(error)) => error.to_string(),
+            Ok(Ok(())) => panic!("{words:?} was not refused"),
+        }
+    }
+
+    #[test]
+    fn absurd_requests_are_refused_before_anything_is_rendered() {
+        for name in ["--batch", "--pictures", "--held-out", "--steps", "--every", "--adversary-steps"] {
+            let told = refused(&["a.onnx", name, "0"]);
+            assert!(told.contains(name) && told.contains("at least 1"), "{told}");
+        }
+        let told = refused(&["a.onnx", "--batch", "100000000"]);
+        assert!(told.contains("at most 512 pictures"), "{told}");
+        let told = refused(&["no/such/folder/a.onnx"]);
+        assert!(told.contains("no/such/folder is not a folder"), "{told}");
+        let told = refused(&["a.bin"]);
+        assert!(told.contains("name it .onnx"), "{told}");
+    }
 }
