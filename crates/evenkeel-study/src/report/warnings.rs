@@ -1,7 +1,8 @@
 //! What should make a reader doubt a figure: the sanity checks of an honest evaluation, and what an evaluation lacks.
 //!
 //! A gradient attack that a blind one beats was looking at masked gradients; an attack that grows weaker with more steps or a larger
-//! budget is broken; a term without a gradient is not there. These come first in a report.
+//! budget is broken; a term without a gradient is not there. These come first in a report; a difference that the images at hand cannot tell
+//! from chance says so, and comes after the others.
 
 use super::board::{Board, Figure};
 use crate::experiment::spec::Needs;
@@ -19,6 +20,30 @@ type Choice<'c> = &'c dyn Fn(&&Seen<'_>) -> bool;
 
 /// Whether the second attack differs from the first in one thing alone, and has more of it.
 type Order<'c> = &'c dyn Fn(&AttackSpec, &AttackSpec) -> bool;
+
+/// A reason to doubt.
+#[derive(Debug)]
+struct Doubt {
+    words: String,
+    /// Whether it may well be chance.
+    slight: bool,
+}
+
+impl Doubt {
+    fn sure(words: String) -> Self {
+        Self { words, slight: false }
+    }
+
+    /// One that rests on the difference of two figures.
+    fn of(words: String, one: Figure, other: Figure) -> Self {
+        let inside =
+            |value: f64, of: Figure| of.interval.is_some_and(|(low, high)| low <= value && value <= high);
+        let slight = inside(one.value, other) && inside(other.value, one);
+        let words =
+            if slight { words + " Each lies within the other's interval: it may be chance." } else { words };
+        Self { words, slight }
+    }
+}
 
 fn percent(value: f64) -> String {
     format!("{:.1}", 100.0 * value)
@@ -50,11 +75,12 @@ pub(super) fn doubts(board: &Board<'_>) -> Vec<String> {
             unbounded(&place, card.classes, &seen, &mut all);
         }
     }
-    all
+    all.sort_by_key(|doubt: &Doubt| doubt.slight);
+    all.into_iter().map(|doubt| doubt.words).collect()
 }
 
 /// Attacks that look through the defence (or, at the bare network, by its gradient) should beat those that do not.
-fn masked(place: &str, bare: bool, seen: &[Seen<'_>], all: &mut Vec<String>) {
+fn masked(place: &str, bare: bool, seen: &[Seen<'_>], all: &mut Vec<Doubt>) {
     let blind = |s: &&Seen<'_>| s.spec.kind == "square";
     let white = |s: &&Seen<'_>| match bare {
         true => s.spec.kind != "square",
@@ -76,21 +102,22 @@ fn masked(place: &str, bare: bool, seen: &[Seen<'_>], all: &mut Vec<String>) {
                 continue;
             };
             if other.figure.value < best.figure.value {
-                all.push(format!(
+                let words = format!(
                     "Masked gradients? {place}: {} ({words}) leaves {}, less than the strongest white-box attack, {}, which leaves {}. The defended \
                      figure under white-box attack is too high; believe the lower one.",
                     other.label,
                     percent(other.figure.value),
                     best.label,
                     percent(best.figure.value)
-                ));
+                );
+                all.push(Doubt::of(words, other.figure, best.figure));
             }
         }
     }
 }
 
 /// More steps and larger budgets must not be weaker than the next smaller.
-fn monotone(place: &str, bare: bool, seen: &[Seen<'_>], all: &mut Vec<String>) {
+fn monotone(place: &str, bare: bool, seen: &[Seen<'_>], all: &mut Vec<Doubt>) {
     let more_steps = |a: &AttackSpec, b: &AttackSpec| {
         a.steps < b.steps && AttackSpec { steps: b.steps, ..a.clone() } == *b
     };
@@ -109,42 +136,43 @@ fn monotone(place: &str, bare: bool, seen: &[Seen<'_>], all: &mut Vec<String>) {
                     true => " (made on the bare network, which it may fit too well)",
                     false => "",
                 };
-                all.push(format!(
+                let words = format!(
                     "Not monotone: {place}: {what}: {} leaves {}, {} leaves {}{blind}.",
                     a.label,
                     percent(a.figure.value),
                     b.label,
                     percent(b.figure.value)
-                ));
+                );
+                all.push(Doubt::of(words, a.figure, b.figure));
             }
         }
     }
 }
 
 /// The second term of an adaptive attack must have a gradient.
-fn flat_terms(board: &Board<'_>, (subject, row): (usize, usize), place: &str, all: &mut Vec<String>) {
+fn flat_terms(board: &Board<'_>, (subject, row): (usize, usize), place: &str, all: &mut Vec<Doubt>) {
     for (column, c) in board.design.subjects[subject].columns.iter().enumerate() {
         let results = board.results(subject, column, row);
         let flat = results.iter().filter(|r| r.term_gradient.is_some_and(|g| g < 1e-12)).count();
         if flat > 0 {
-            all.push(format!(
+            all.push(Doubt::sure(format!(
                 "A term that does nothing: {place}: {}: the second term has no gradient on {flat} of {} images.",
                 c.label,
                 results.len()
-            ));
+            )));
         }
     }
 }
 
 /// With no bound an attack must reach the floor.
-fn unbounded(place: &str, classes: usize, seen: &[Seen<'_>], all: &mut Vec<String>) {
+fn unbounded(place: &str, classes: usize, seen: &[Seen<'_>], all: &mut Vec<Doubt>) {
     let floor = 1.5 / classes.max(1) as f64;
     for s in seen.iter().filter(|s| s.spec.epsilon_255 >= 128.0 && s.figure.value > floor) {
-        all.push(format!(
+        all.push(Doubt::sure(format!(
             "Not at the floor: {place}: {} has next to no bound and still leaves {}.",
             s.label,
             percent(s.figure.value)
-        ));
+        )));
     }
 }
 
@@ -195,9 +223,12 @@ mod tests {
         let (square, bpda, pgd) = (attack("square", 9, 4.0), attack("bpda", 9, 4.0), attack("pgd", 9, 4.0));
         let mut all = Vec::new();
         masked("s, e", false, &[seen(&square, "square", 0.3), seen(&bpda, "bpda", 0.4)], &mut all);
-        assert!(all.len() == 1 && all[0].contains("square") && all[0].contains("30.0"), "{all:?}");
+        assert!(
+            all.len() == 1 && all[0].words.contains("square") && all[0].words.contains("30.0"),
+            "{all:?}"
+        );
         masked("s, e", false, &[seen(&pgd, "pgd", 0.3), seen(&bpda, "bpda", 0.4)], &mut all);
-        assert!(all.len() == 2 && all[1].contains("made on the bare network"), "{all:?}");
+        assert!(all.len() == 2 && all[1].words.contains("made on the bare network"), "{all:?}");
         masked("s, e", false, &[seen(&pgd, "pgd", 0.5), seen(&bpda, "bpda", 0.4)], &mut all);
         masked("s, none", true, &[seen(&pgd, "pgd", 0.2), seen(&square, "square", 0.4)], &mut all);
         assert_eq!(all.len(), 2, "{all:?}");
@@ -205,16 +236,40 @@ mod tests {
         let mut all = Vec::new();
         let list = [seen(&pgd, "pgd", 0.3), seen(&long, "long", 0.35), seen(&wide, "wide", 0.2)];
         monotone("s, e", false, &list, &mut all);
-        assert!(all.len() == 1 && all[0].contains("more steps are weaker"), "{all:?}");
-        assert!(all[0].contains("made on the bare network"), "{all:?}");
+        assert!(all.len() == 1 && all[0].words.contains("more steps are weaker"), "{all:?}");
+        assert!(all[0].words.contains("made on the bare network"), "{all:?}");
         monotone("s, none", true, &[seen(&pgd, "pgd", 0.3), seen(&wide, "wide", 0.31)], &mut all);
-        assert!(all.len() == 2 && all[1].contains("larger budget") && !all[1].contains("made on"), "{all:?}");
+        assert!(
+            all.len() == 2 && all[1].words.contains("larger budget") && !all[1].words.contains("made on"),
+            "{all:?}"
+        );
         let middle = attack("pgd", 20, 4.0);
         let list = [seen(&pgd, "pgd", 0.3), seen(&long, "long", 0.35), seen(&middle, "middle", 0.32)];
         let mut steps = Vec::new();
         monotone("s, e", false, &list, &mut steps);
-        assert!(steps.len() == 2 && steps.iter().all(|s| s.contains("middle")), "{steps:?}");
+        assert!(steps.len() == 2 && steps.iter().all(|s| s.words.contains("middle")), "{steps:?}");
         unbounded("s, e", 10, &[seen(&free, "free", 0.5), seen(&pgd, "pgd", 0.5)], &mut all);
-        assert!(all.len() == 3 && all[2].contains("Not at the floor"), "{all:?}");
+        assert!(all.len() == 3 && all[2].words.contains("Not at the floor"), "{all:?}");
+    }
+
+    #[test]
+    fn what_may_be_chance_is_told_apart() {
+        let (pgd, long) = (attack("pgd", 9, 4.0), attack("pgd", 99, 4.0));
+        let with = |spec, value, interval| {
+            let figure = Figure { value, interval: Some(interval), images: 4 };
+            Seen { label: "x", spec, figure }
+        };
+        for (interval, slight) in [((0.25, 0.37), true), ((0.32, 0.37), false)] {
+            let mut all = Vec::new();
+            let list = [with(&pgd, 0.3, (0.2, 0.4)), with(&long, 0.35, interval)];
+            monotone("s, none", true, &list, &mut all);
+            assert_eq!(all.len(), 1);
+            assert_eq!(
+                (all[0].slight, all[0].words.contains("may be chance")),
+                (slight, slight),
+                "{}",
+                all[0].words
+            );
+        }
     }
 }

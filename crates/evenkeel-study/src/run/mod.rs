@@ -149,15 +149,13 @@ impl Study {
 
     /// (place of the image, work), all works of an image together.
     fn jobs(&self, shard: Shard) -> Vec<(u32, u32)> {
-        let of_subject = |subject: usize| {
-            let works: Vec<usize> =
-                (0..self.design.works.len()).filter(|w| self.design.works[*w].subject == subject).collect();
-            let places = self.places(subject, shard);
-            places
-                .into_iter()
-                .flat_map(move |place| works.clone().into_iter().map(move |w| (place as u32, w as u32)))
+        let places: Vec<Vec<usize>> = (0..self.subjects.len()).map(|s| self.places(s, shard)).collect();
+        let works_of = |subject: usize| {
+            (0..self.design.works.len()).filter(move |w| self.design.works[*w].subject == subject)
         };
-        (0..self.subjects.len()).flat_map(of_subject).collect()
+        order(&places)
+            .flat_map(|(subject, place)| works_of(subject).map(move |w| (place as u32, w as u32)))
+            .collect()
     }
 
     /// The attacker of a work, if it is an attack.
@@ -179,6 +177,15 @@ impl Study {
         }
         Some(Adversary { spec, defence, objective })
     }
+}
+
+/// (subject, place of the image) from the places of every subject, one subject after the other; but the first image of each before all others:
+/// then every work has been seen once, and what is left can be told.
+fn order(places: &[Vec<usize>]) -> impl Iterator<Item = (usize, usize)> {
+    let of = |subject: usize| places[subject].iter().map(move |place| (subject, *place));
+    let first = (0..places.len()).flat_map(move |s| of(s).take(1));
+    let rest = (0..places.len()).flat_map(move |s| of(s).skip(1));
+    first.chain(rest)
 }
 
 /// What the workers share.
@@ -397,4 +404,16 @@ pub(crate) fn unpacked(bytes: &[u8]) -> Result<Image> {
     let mut samples = Vec::new();
     flate2::read::ZlibDecoder::new(body).read_to_end(&mut samples).map_err(|_| broken())?;
     Ok(Image::from_rgb8(side(0), side(4), &samples)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_subject_is_seen_before_any_is_finished() {
+        let places = [vec![0, 3, 6], vec![], vec![1, 4]];
+        let jobs: Vec<(usize, usize)> = order(&places).collect();
+        assert_eq!(jobs, [(0, 0), (2, 1), (0, 3), (0, 6), (2, 4)]);
+    }
 }
