@@ -30,7 +30,7 @@ pub struct SubjectCard {
     pub task: String,
     /// Names of the classes, if known.
     pub class_names: Vec<String>,
-    /// How many classes there are.
+    /// How many classes figures are over.
     pub classes: usize,
     /// The radius that attacks have unless they say otherwise.
     pub epsilon_255: f64,

@@ -68,6 +68,7 @@ impl ClassOverlap {
 }
 
 impl Tally for ClassOverlap {
+    /// Classes past those of this one are left out: pixels taken for them stay wrong, but they are not averaged over.
     fn add(&mut self, image: &Self, times: u64) {
         let pairs = [
             (&mut self.right, &image.right),
@@ -166,5 +167,20 @@ impl SegmentationScore {
     /// Images counted.
     pub fn images(&self) -> u64 {
         self.overlap.images()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_that_the_data_do_not_know_is_an_error_but_no_class() {
+        // of four pixels of class 0 one is taken for class 1, one for a class 2 that no truth has
+        let image = ClassOverlap::from_counts(vec![2, 3, 0], vec![4, 3, 0], vec![2, 4, 1]).unwrap();
+        let mut sum = ClassOverlap::empty(2);
+        sum.add(&image, 1);
+        assert_eq!(sum.mean_iou(), Some((2.0 / 4.0 + 3.0 / 4.0) / 2.0));
+        assert_eq!(image.mean_iou(), Some((2.0 / 4.0 + 3.0 / 4.0) / 3.0));
     }
 }

@@ -86,6 +86,12 @@ fn network(rule: &SubjectRule, shelf: &[Embedded]) -> Result<(Vec<u8>, String)> 
     Ok((bytes, contract))
 }
 
+/// How many classes a figure is over: those that the data know. A network may have more (a background, say); its pixels of those are wrong, but
+/// they are no class to be averaged over.
+fn judged(of_network: usize, of_data: usize) -> usize {
+    if of_data == 0 { of_network } else { of_network.min(of_data) }
+}
+
 impl Subject {
     /// Loads a subject. What the design adds to the card (columns, rows, detectors) is left empty.
     ///
@@ -115,7 +121,7 @@ impl Subject {
             heads: head_keys,
             task: model.task.name().into(),
             class_names: model.class_names.clone(),
-            classes: model.classes,
+            classes: judged(model.classes, dataset.classes().len()),
             epsilon_255: rule.epsilon_255.unwrap_or(experiment.epsilon_255),
             images: (0..dataset.len()).map(|place| dataset.id(place)).collect(),
             columns: Vec::new(),
@@ -260,4 +266,14 @@ fn hash_of(image: &Image, truth: &Truth) -> Key {
         }
     };
     Key::of_parts(&[&size, &pixels, &truth])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_over_the_classes_of_the_data() {
+        assert_eq!((judged(20, 19), judged(19, 19), judged(5, 0), judged(5, 9)), (19, 19, 5, 5));
+    }
 }
