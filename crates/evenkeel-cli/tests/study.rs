@@ -297,7 +297,7 @@ fn a_plan_counts_and_a_report_is_one_page_with_its_tables() {
     }
     let (markdown, latex) = (read("tables.md"), read("tables.tex"));
     assert!(markdown.contains("| equivariance |") && latex.contains("\\begin{tabular}"));
-    assert!(read("crops-scores.csv").starts_with("defence,clean,"));
+    assert!(read("crops-scores.csv").starts_with("attack,none,"));
     let again = page.clone();
     works(here, &["study", "report", "small.study", "--compare", "small.study"]);
     assert!(read("index.html").replace(' ', "") == again.replace(' ', ""), "the same results, the same page");

@@ -4,6 +4,7 @@
 //! drawn image with all its draws of randomness; the same seed for every figure, so intervals are paired. The worst case takes, for each image
 //! and draw, the attack that left the lowest score.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::Result;
@@ -63,6 +64,8 @@ pub struct Board<'a> {
     pub design: &'a Design,
     /// By (subject, column, row).
     pub cells: BTreeMap<(usize, usize, usize), Vec<Result1>>,
+    /// Figures that were asked for already: a thousand resamplings each.
+    known: RefCell<BTreeMap<(usize, Option<usize>, usize), Option<Figure>>>,
 }
 
 impl<'a> Board<'a> {
@@ -80,7 +83,7 @@ impl<'a> Board<'a> {
                 }
             }
         }
-        Ok(Self { design, cells })
+        Ok(Self { design, cells, known: RefCell::default() })
     }
 
     /// The results of a cell over all draws.
@@ -90,8 +93,21 @@ impl<'a> Board<'a> {
 
     /// The figure of a cell.
     pub fn figure(&self, subject: usize, column: usize, row: usize) -> Option<Figure> {
-        let results = self.results(subject, column, row);
-        self.figure_of(subject, results.iter().map(|r| (r.id.as_str(), &r.tally)))
+        self.remembered((subject, Some(column), row), || self.results(subject, column, row).iter().collect())
+    }
+
+    fn remembered<'s>(
+        &'s self,
+        (subject, column, row): (usize, Option<usize>, usize),
+        results: impl FnOnce() -> Vec<&'s Result1>,
+    ) -> Option<Figure> {
+        let place = (subject, column, row);
+        if let Some(known) = self.known.borrow().get(&place) {
+            return *known;
+        }
+        let figure = self.figure_of(subject, results().iter().map(|r| (r.id.as_str(), &r.tally)));
+        self.known.borrow_mut().insert(place, figure);
+        figure
     }
 
     /// The figure of any choice of tallies.
@@ -151,6 +167,22 @@ impl<'a> Board<'a> {
             }
         }
         worst.into_values().collect()
+    }
+
+    /// The figure of the worst case.
+    pub fn worst_figure(&self, subject: usize, row: usize) -> Option<Figure> {
+        self.remembered((subject, None, row), || self.worst(subject, row))
+    }
+
+    /// How many of the attacks that count for the worst case a row has met.
+    pub fn met(&self, subject: usize, row: usize) -> usize {
+        self.attacks(subject).into_iter().filter(|c| !self.results(subject, *c, row).is_empty()).count()
+    }
+
+    /// The columns of a subject that are no corruptions: clean images and attacks.
+    pub fn plain_columns(&self, subject: usize) -> Vec<usize> {
+        let columns = &self.design.subjects[subject].columns;
+        (0..columns.len()).filter(|c| !matches!(columns[*c].threat, Threat::Corruption { .. })).collect()
     }
 
     /// The name of a subject's figure.

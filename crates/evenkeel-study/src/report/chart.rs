@@ -17,6 +17,20 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
     /// Whether the points are only marked, not joined.
     pub loose: bool,
+    /// Its interval, as (across, low, high) by the first; empty if it has none.
+    pub band: Vec<(f64, f64, f64)>,
+}
+
+impl Series {
+    /// A line.
+    pub fn line(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
+        Self { name: name.into(), points, loose: false, band: Vec::new() }
+    }
+
+    /// Marks that are not joined.
+    pub fn marks(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
+        Self { loose: true, ..Self::line(name, points) }
+    }
 }
 
 /// A chart.
@@ -32,8 +46,8 @@ pub struct Plot {
     pub x: Option<(f64, f64)>,
     /// From where to where up; what the points need if `None`.
     pub y: Option<(f64, f64)>,
-    /// Whether the diagonal is drawn.
-    pub diagonal: bool,
+    /// The diagonal, with lines this far above and below it; `None` for none.
+    pub diagonal: Option<f64>,
 }
 
 /// Text for HTML.
@@ -42,7 +56,7 @@ pub fn escaped(text: &str) -> String {
 }
 
 /// A span that holds all values and is not a point.
-fn span(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
+pub(super) fn span(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
     let low = values.clone().fold(f64::INFINITY, f64::min);
     let high = values.fold(f64::NEG_INFINITY, f64::max);
     match low <= high {
@@ -52,24 +66,50 @@ fn span(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
     }
 }
 
-/// A number with as many places as a span of this width needs.
-fn tick(value: f64, width: f64) -> String {
-    let places = if width >= 20.0 {
-        0
-    } else if width >= 2.0 {
-        1
-    } else {
-        2
-    };
-    format!("{value:.places$}")
+/// Round numbers about a quarter of a span apart, from the last one below it to the first above.
+pub(super) fn ticks((low, high): (f64, f64)) -> Vec<f64> {
+    let rough = (high - low) / 4.0;
+    let power = 10f64.powf(rough.log10().floor());
+    let step = [1.0, 2.0, 2.5, 5.0, 10.0].map(|m| m * power).into_iter().find(|s| *s >= 0.999 * rough);
+    let step = step.unwrap_or(rough);
+    let (first, last) = ((low / step + 1e-9).floor(), (high / step - 1e-9).ceil());
+    (first as i64..=last as i64).map(|k| k as f64 * step).collect()
+}
+
+/// A number without the places it does not need.
+pub(super) fn tick(value: f64) -> String {
+    let text = format!("{value:.3}");
+    let short = text.trim_end_matches('0').trim_end_matches('.');
+    if short == "-0" { "0".into() } else { short.into() }
+}
+
+/// The numbers along an axis.
+fn axis_marks(svg: &mut String, upright: bool, marks: &[f64], (low, high): (f64, f64)) {
+    for mark in marks {
+        let share = (mark - low) / (high - low);
+        let (x, y, anchor) = match upright {
+            true => (LEFT - 4.0, TOP + (1.0 - share) * HIGH + 3.5, "end"),
+            false => (LEFT + share * WIDE, TOP + HIGH + 14.0, "middle"),
+        };
+        let words = tick(*mark);
+        let _ = write!(
+            svg,
+            "<text x=\"{x:.1}\" y=\"{y:.1}\" class=\"tick\" text-anchor=\"{anchor}\">{words}</text>"
+        );
+    }
 }
 
 impl Plot {
     /// The chart.
     pub fn svg(&self) -> String {
         let points = || self.series.iter().flat_map(|s| s.points.iter());
-        let x = self.x.unwrap_or_else(|| span(points().map(|p| p.0)));
-        let y = self.y.unwrap_or_else(|| span(points().map(|p| p.1)));
+        let edges = self.series.iter().flat_map(|s| s.band.iter().flat_map(|b| [b.1, b.2]));
+        let heights = points().map(|p| p.1).chain(edges);
+        let marks = [
+            ticks(self.x.unwrap_or_else(|| span(points().map(|p| p.0)))),
+            ticks(self.y.unwrap_or_else(|| span(heights))),
+        ];
+        let [x, y] = [&marks[0], &marks[1]].map(|m| (m[0], m[m.len() - 1]));
         let place = |&(px, py): &(f64, f64)| {
             let share = |v: f64, (low, high): (f64, f64)| (v - low) / (high - low);
             (LEFT + share(px, x) * WIDE, TOP + (1.0 - share(py, y)) * HIGH)
@@ -82,10 +122,21 @@ impl Plot {
             escaped(&self.up),
             escaped(&self.across)
         );
-        self.axes(&mut svg, x, y);
-        if self.diagonal {
-            let ((x0, y0), (x1, y1)) = (place(&(x.0, y.0)), place(&(x.1, y.1)));
+        for (axis, (marks, span)) in [(&marks[0], x), (&marks[1], y)].into_iter().enumerate() {
+            axis_marks(&mut svg, axis == 1, marks, span);
+        }
+        self.axes(&mut svg);
+        for aside in self.diagonal.into_iter().flat_map(|margin| [-margin, 0.0, margin]) {
+            // clipped where it leaves the frame
+            let (from, to) = (x.0.max(y.0 - aside), x.1.min(y.1 - aside));
+            let ((x0, y0), (x1, y1)) = (place(&(from, from + aside)), place(&(to, to + aside)));
             let _ = write!(svg, "<path d=\"M{x0:.1} {y0:.1} L{x1:.1} {y1:.1}\" class=\"faint\"/>");
+        }
+        for (k, series) in self.series.iter().enumerate().filter(|(_, s)| s.band.len() > 1) {
+            let low = series.band.iter().map(|b| place(&(b.0, b.1)));
+            let high = series.band.iter().rev().map(|b| place(&(b.0, b.2)));
+            let line: Vec<String> = low.chain(high).map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+            let _ = write!(svg, "<polygon points=\"{}\" class=\"band s{}\"/>", line.join(" "), k % 8);
         }
         for (k, series) in self.series.iter().enumerate() {
             let placed: Vec<(f64, f64)> = series.points.iter().map(place).collect();
@@ -107,21 +158,7 @@ impl Plot {
         svg + "</svg>"
     }
 
-    fn axes(&self, svg: &mut String, x: (f64, f64), y: (f64, f64)) {
-        for k in 0..=4 {
-            let share = f64::from(k) / 4.0;
-            let (at_x, at_y) = (LEFT + share * WIDE, TOP + (1.0 - share) * HIGH);
-            let below = TOP + HIGH + 14.0;
-            let (words_x, words_y) =
-                (tick(x.0 + share * (x.1 - x.0), x.1 - x.0), tick(y.0 + share * (y.1 - y.0), y.1 - y.0));
-            let _ = write!(
-                svg,
-                "<text x=\"{at_x:.1}\" y=\"{below}\" class=\"tick\" text-anchor=\"middle\">{words_x}</text><text x=\"{:.1}\" y=\"{:.1}\" \
-                 class=\"tick\" text-anchor=\"end\">{words_y}</text>",
-                LEFT - 4.0,
-                at_y + 3.5
-            );
-        }
+    fn axes(&self, svg: &mut String) {
         let _ = write!(
             svg,
             "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text><text x=\"{}\" y=\"12\" transform=\"rotate(-90)\" \
@@ -140,10 +177,9 @@ impl Plot {
             let y = TOP + HIGH + 50.0 + 16.0 * line as f64;
             let _ = write!(
                 svg,
-                "<path d=\"M{LEFT} {:.1} h22\" class=\"curve s{}\"/><text x=\"{}\" y=\"{y:.1}\">{}</text>",
+                "<path d=\"M8 {:.1} h22\" class=\"curve s{}\"/><text x=\"36\" y=\"{y:.1}\" class=\"key\">{}</text>",
                 y - 4.0,
                 k % 8,
-                LEFT + 28.0,
                 escaped(&series.name)
             );
         }
@@ -173,8 +209,7 @@ pub type Scores = (String, Vec<(f64, bool)>);
 
 /// The ROC curves of several sets of scores, by name.
 pub fn roc(sets: &[Scores], found: &str) -> String {
-    let series =
-        |(name, scores): &Scores| Series { name: name.clone(), points: roc_points(scores), loose: false };
+    let series = |(name, scores): &Scores| Series::line(name, roc_points(scores));
     let unit = Some((0.0, 1.0));
     let plot = Plot {
         across: "false alarms".into(),
@@ -182,7 +217,7 @@ pub fn roc(sets: &[Scores], found: &str) -> String {
         series: sets.iter().map(series).collect(),
         x: unit,
         y: unit,
-        diagonal: true,
+        diagonal: Some(0.0),
     };
     plot.svg()
 }
@@ -190,8 +225,8 @@ pub fn roc(sets: &[Scores], found: &str) -> String {
 /// Values by step.
 pub fn ascent(values: &[f64], up: &str) -> String {
     let points = values.iter().enumerate().map(|(i, v)| (i as f64, *v)).collect();
-    let series = vec![Series { name: String::new(), points, loose: false }];
-    Plot { across: "step".into(), up: up.into(), series, x: None, y: None, diagonal: false }.svg()
+    let series = vec![Series::line("", points)];
+    Plot { across: "step".into(), up: up.into(), series, x: None, y: None, diagonal: None }.svg()
 }
 
 #[cfg(test)]
@@ -208,10 +243,36 @@ mod tests {
     }
 
     #[test]
+    fn axes_have_round_numbers_that_hold_everything() {
+        assert_eq!(ticks((0.0, 1.0)), [0.0, 0.25, 0.5, 0.75, 1.0]);
+        assert_eq!(ticks((12.3, 38.9)), [10.0, 20.0, 30.0, 40.0]);
+        assert_eq!(ticks((-0.5, 0.5)).len(), 5);
+        assert_eq!(["0", "2.5", "-0.125", "100"].map(String::from), [-0.0, 2.5, -0.125, 100.0].map(tick));
+        for (low, high) in [(0.0, 1e-6), (3.0, 3.1), (0.0, 97.3), (-7.0, 5000.0)] {
+            let marks = ticks((low, high));
+            assert!(marks[0] <= low && marks[marks.len() - 1] >= high && marks.len() <= 7, "{marks:?}");
+        }
+    }
+
+    #[test]
+    fn a_margin_is_clipped_to_the_frame() {
+        let plot = Plot {
+            across: "x".into(),
+            up: "y".into(),
+            series: vec![],
+            x: Some((0.0, 1.0)),
+            y: Some((0.0, 1.0)),
+            diagonal: Some(0.25),
+        };
+        let svg = plot.svg();
+        assert_eq!(svg.matches("class=\"faint\"").count(), 3);
+        assert!(svg.contains("M46.0 160.0 L236.5 10.0") && svg.contains("M109.5 210.0 L300.0 60.0"), "{svg}");
+    }
+
+    #[test]
     fn names_cannot_break_the_page() {
-        let series =
-            vec![Series { name: "<b>&".into(), points: vec![(0.0, f64::NAN.max(1.0))], loose: true }];
-        let plot = Plot { across: "x\"".into(), up: "y".into(), series, x: None, y: None, diagonal: false };
+        let series = vec![Series::marks("<b>&", vec![(0.0, f64::NAN.max(1.0))])];
+        let plot = Plot { across: "x\"".into(), up: "y".into(), series, x: None, y: None, diagonal: None };
         let svg = plot.svg();
         assert!(svg.contains("&lt;b&gt;&amp;") && !svg.contains("<b>"), "{svg}");
     }

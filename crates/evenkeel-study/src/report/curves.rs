@@ -1,9 +1,9 @@
 //! Curves: the score against a setting of the defence that an experiment varied (radius, share of cells, gradients).
 
-use super::board::Board;
+use super::board::{Board, Figure};
 use super::chart::{Plot, Series};
 use super::detection::figure;
-use crate::experiment::{DefenceSpec, Threat};
+use crate::experiment::DefenceSpec;
 
 /// One setting that may have been varied.
 struct Dial {
@@ -35,64 +35,111 @@ const DIALS: [Dial; 3] = [
     },
 ];
 
-/// The charts of a subject: for every setting that took several values, a line for each column and group of rows.
+/// The most attacks that are drawn beside the clean images and the worst case.
+const ATTACKS: usize = 4;
+
+/// What a line or a chart is of.
+#[derive(Clone, Copy)]
+enum Faced {
+    /// A column of the tables.
+    Column(usize),
+    /// For each image the attack that hurt most.
+    Worst,
+}
+
+/// Rows that differ in one setting only.
+struct Group {
+    name: String,
+    rows: Vec<usize>,
+}
+
+/// The charts of a subject: for every setting that took several values the score against it, clean, attacked and in the worst case. One chart
+/// with a line for each of these, or, where several defences were varied alike, a chart for each with a line for every defence.
 pub(super) fn charts(board: &Board<'_>, subject: usize) -> Vec<String> {
-    let card = &board.design.subjects[subject];
-    let mut all = Vec::new();
-    for dial in &DIALS {
-        let mut groups: Vec<(DefenceSpec, Vec<usize>)> = Vec::new();
-        for (row, spec) in card.rows.iter().enumerate().filter(|(_, s)| s.kind != "none") {
-            let mut rest = DefenceSpec { label: String::new(), ..spec.clone() };
-            (dial.rest)(&mut rest);
-            match groups.iter_mut().find(|(g, _)| *g == rest) {
-                Some((_, rows)) => rows.push(row),
-                None => groups.push((rest, vec![row])),
-            }
+    DIALS.iter().flat_map(|dial| dial_charts(board, subject, dial)).collect()
+}
+
+fn dial_charts(board: &Board<'_>, subject: usize, dial: &Dial) -> Vec<String> {
+    let groups = groups(board, subject, dial);
+    let attacks = board.attacks(subject);
+    let mut faced = vec![Faced::Column(0)];
+    faced.extend(attacks.iter().take(ATTACKS).map(|c| Faced::Column(*c)));
+    faced.extend((attacks.len() > 1).then_some(Faced::Worst));
+    let up = format!("{}, %", board.metric(subject));
+    let chart = |caption: String, series: Vec<Series>| {
+        let series: Vec<Series> = series.into_iter().filter(|s| s.points.len() > 1).collect();
+        let plot =
+            Plot { across: dial.words.into(), up: up.clone(), series, x: None, y: None, diagonal: None };
+        (!plot.series.is_empty()).then(|| figure(&caption, &plot.svg()))
+    };
+    let line = |name: String, group: &Group, what: Faced| {
+        let value = |row: &usize| {
+            let found = sought(board, subject, what, *row)?;
+            Some(((dial.read)(&board.design.subjects[subject].rows[*row]), found))
+        };
+        let mut found: Vec<(f64, Figure)> = group.rows.iter().filter_map(value).collect();
+        found.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let band = |(x, f): &(f64, Figure)| f.interval.map(|(low, high)| (*x, 100.0 * low, 100.0 * high));
+        let points = found.iter().map(|(x, f)| (*x, 100.0 * f.value)).collect();
+        Series { band: found.iter().filter_map(band).collect(), ..Series::line(name, points) }
+    };
+    match groups.as_slice() {
+        [] => Vec::new(),
+        [group] => {
+            let series = faced.iter().map(|what| line(words(board, subject, *what), group, *what)).collect();
+            chart(format!("{}: {}", group.name, dial.caption), series).into_iter().collect()
         }
-        groups.retain(|(_, rows)| rows.len() > 1);
-        let columns =
-            (0..card.columns.len()).filter(|c| !matches!(card.columns[*c].threat, Threat::Corruption { .. }));
-        for column in columns {
-            let series: Vec<Series> = groups
-                .iter()
-                .map(|(rest, rows)| {
-                    let point = |row: &usize| {
-                        let y = 100.0 * board.figure(subject, column, *row)?.value;
-                        Some(((dial.read)(&card.rows[*row]), y))
-                    };
-                    let mut points: Vec<(f64, f64)> = rows.iter().filter_map(point).collect();
-                    points.sort_by(|a, b| a.0.total_cmp(&b.0));
-                    let name = format!("{} {} {}", rest.kind, rest.schedule(), rest.views);
-                    Series { name: name.replace(" standard", ""), points, loose: false }
-                })
-                .filter(|s| s.points.len() > 1)
-                .collect();
-            if series.is_empty() {
-                continue;
-            }
-            let bare = board.figure(subject, column, 0).map(|f| 100.0 * f.value);
-            let mut series = series;
-            if let Some(bare) = bare {
-                let ends = |pick: fn(f64, f64) -> f64, start: f64| {
-                    series.iter().flat_map(|s| &s.points).map(|p| p.0).fold(start, pick)
-                };
-                let (low, high) = (ends(f64::min, f64::INFINITY), ends(f64::max, f64::NEG_INFINITY));
-                series.push(Series {
-                    name: "none".into(),
-                    points: vec![(low, bare), (high, bare)],
-                    loose: false,
-                });
-            }
-            let plot = Plot {
-                across: dial.words.into(),
-                up: format!("{}, %", board.metric(subject)),
-                series,
-                x: None,
-                y: None,
-                diagonal: false,
-            };
-            all.push(figure(&format!("{}: {}", card.columns[column].label, dial.caption), &plot.svg()));
+        many => faced
+            .iter()
+            .filter_map(|what| {
+                let mut series: Vec<Series> = many.iter().map(|g| line(g.name.clone(), g, *what)).collect();
+                // bands of many lines would hide each other
+                series.iter_mut().for_each(|s| s.band.clear());
+                series.extend(bare(board, subject, *what, &series));
+                chart(format!("{}: {}", words(board, subject, *what), dial.caption), series)
+            })
+            .collect(),
+    }
+}
+
+fn sought(board: &Board<'_>, subject: usize, what: Faced, row: usize) -> Option<Figure> {
+    match what {
+        Faced::Column(column) => board.figure(subject, column, row),
+        Faced::Worst => board.worst_figure(subject, row),
+    }
+}
+
+fn words(board: &Board<'_>, subject: usize, what: Faced) -> String {
+    match what {
+        Faced::Column(column) => board.design.subjects[subject].columns[column].label.clone(),
+        Faced::Worst => "worst case".into(),
+    }
+}
+
+/// The rows that differ in a setting only, where it takes at least three values.
+fn groups(board: &Board<'_>, subject: usize, dial: &Dial) -> Vec<Group> {
+    let mut groups: Vec<(DefenceSpec, Vec<usize>)> = Vec::new();
+    for (row, spec) in
+        board.design.subjects[subject].rows.iter().enumerate().filter(|(_, s)| s.kind != "none")
+    {
+        let mut rest = DefenceSpec { label: String::new(), ..spec.clone() };
+        (dial.rest)(&mut rest);
+        match groups.iter_mut().find(|(g, _)| *g == rest) {
+            Some((_, rows)) => rows.push(row),
+            None => groups.push((rest, vec![row])),
         }
     }
-    all
+    let name = |spec: &DefenceSpec| {
+        format!("{} {} {}", spec.kind, spec.schedule(), spec.views).replace(" standard", "")
+    };
+    let long = groups.into_iter().filter(|(_, rows)| rows.len() > 2);
+    long.map(|(spec, rows)| Group { name: name(&spec), rows }).collect()
+}
+
+/// The bare network's score, as a line across.
+fn bare(board: &Board<'_>, subject: usize, what: Faced, series: &[Series]) -> Option<Series> {
+    let value = 100.0 * sought(board, subject, what, 0)?.value;
+    let across = || series.iter().flat_map(|s| &s.points).map(|p| p.0);
+    let (low, high) = (across().fold(f64::INFINITY, f64::min), across().fold(f64::NEG_INFINITY, f64::max));
+    (low < high).then(|| Series::line("none", vec![(low, value), (high, value)]))
 }

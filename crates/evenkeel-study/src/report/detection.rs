@@ -1,16 +1,12 @@
-//! What detectors achieved: AUROC against clean images, a heat map over corruptions and severities, detect-then-defend, and how well
-//! errors were estimated.
-//!
-//! Thresholds and biases are never fitted on the images they judge: images fall into two halves, and each half is judged with what
-//! the other's clean images say.
+//! What detectors achieved against attacks: AUROC against clean images, and ROC curves. Corruptions are in `corrupted`, detect-then-defend and
+//! error estimates in `calibrated`.
 
 use std::collections::BTreeMap;
 
-use evenkeel::detect::{expected_error, fit_bias, threshold_for};
-
-use super::board::{Board, Figure, Result1};
-use super::chart::{Plot, Scores, Series, roc};
+use super::board::Figure;
+use super::chart::{Scores, roc};
 use super::table::{Entry, Table};
+use super::tables::Spent;
 use crate::Result;
 use crate::experiment::spec::ERROR_ESTIMATE;
 use crate::experiment::{Design, Threat, Work};
@@ -18,16 +14,16 @@ use crate::metric::{Bootstrap, Ranking, key_of};
 use crate::record::{Body, Detected};
 use crate::store::Store;
 
-/// The share of clean images that may raise an alarm.
-const FALSE_ALARMS: f64 = 0.05;
-/// The probability that an error estimate is off by more than its bound.
-const DELTA: f64 = 0.05;
 /// Curves in one chart.
 const CURVES: usize = 6;
 
-/// By work and detector: what was said of each image.
+/// What was said of each image.
+pub(super) type Said = BTreeMap<String, Detected>;
+
+/// By work and detector: what was said of each image, and what that took.
 pub(super) struct Detections {
-    all: BTreeMap<(usize, usize), BTreeMap<String, Detected>>,
+    all: BTreeMap<(usize, usize), Said>,
+    spent: BTreeMap<(usize, usize), Vec<Spent>>,
 }
 
 impl Detections {
@@ -36,7 +32,8 @@ impl Detections {
     /// # Errors
     /// If the store cannot be read.
     pub(super) fn gather(design: &Design, store: &Store) -> Result<Self> {
-        let mut all: BTreeMap<_, BTreeMap<String, Detected>> = BTreeMap::new();
+        let mut all: BTreeMap<_, Said> = BTreeMap::new();
+        let mut spent: BTreeMap<_, Vec<Spent>> = BTreeMap::new();
         for (number, work) in design.works.iter().enumerate() {
             for (key, detector) in &work.detections {
                 for id in &design.subjects[work.subject].images {
@@ -44,37 +41,41 @@ impl Detections {
                         && let Body::Detected(detected) = entry.body
                     {
                         all.entry((number, *detector)).or_default().insert(id.clone(), detected);
+                        spent.entry((number, *detector)).or_default().push((entry.passes, entry.clock));
                     }
                 }
             }
         }
-        Ok(Self { all })
+        Ok(Self { all, spent })
     }
 
-    fn of(&self, work: usize, detector: usize) -> Option<&BTreeMap<String, Detected>> {
+    /// What a detector said of a work's images.
+    pub(super) fn of(&self, work: usize, detector: usize) -> Option<&Said> {
         self.all.get(&(work, detector))
+    }
+
+    /// What a detector took for the clean images of a subject.
+    pub(super) fn spent_on_clean(&self, design: &Design, subject: usize, detector: usize) -> Vec<Spent> {
+        let clean = clean_work(design, subject);
+        clean.and_then(|work| self.spent.get(&(work, detector))).cloned().unwrap_or_default()
     }
 }
 
 /// A work as a chart names it.
-fn title(design: &Design, work: &Work) -> String {
+pub(super) fn title(design: &Design, work: &Work) -> String {
     let card = &design.subjects[work.subject];
     let lens = work.lens.map_or(String::new(), |row| format!(" through {}", card.rows[row].label));
     format!("{}{lens}", card.columns[work.column].label)
 }
 
-fn clean_work(design: &Design, subject: usize) -> Option<usize> {
+pub(super) fn clean_work(design: &Design, subject: usize) -> Option<usize> {
     let clean =
         |w: &Work| w.subject == subject && design.subjects[subject].columns[w.column].threat == Threat::Clean;
     design.works.iter().position(clean)
 }
 
 /// The AUROC of a work's images against clean ones, with its interval.
-fn auroc(
-    design: &Design,
-    clean: &BTreeMap<String, Detected>,
-    other: &BTreeMap<String, Detected>,
-) -> Option<Figure> {
+pub(super) fn auroc(design: &Design, clean: &Said, other: &Said) -> Option<Figure> {
     let mut ranking = Ranking::new(Bootstrap { seed: design.experiment.seed, replicates: 1000 });
     for (scores, anomalous) in [(clean, false), (other, true)] {
         for (id, detected) in scores {
@@ -120,22 +121,30 @@ pub(super) fn ranking(
         let mut row = vec![Entry::words(name.clone())];
         for (place, detector) in detectors.iter().enumerate() {
             let pair = detections.of(clean, *detector).zip(detections.of(work, *detector));
-            row.push(pair.and_then(|(c, o)| auroc(design, c, o)).map_or(Entry::words("–"), |f| entry(&f)));
+            row.push(pair.and_then(|(c, o)| auroc(design, c, o)).map_or(Entry::nothing(), |f| entry(&f)));
             if let Some((c, o)) = pair
                 && curves[place].len() < CURVES
             {
-                let scores = c.values().map(|d| (d.score, false)).chain(o.values().map(|d| (d.score, true)));
-                curves[place].push((name.clone(), scores.collect()));
+                curves[place].push(curve(name.clone(), c, o));
             }
         }
         table.rows.push(row);
     }
     let chart = |(place, detector): (usize, &usize)| {
         let label = &card.detectors[*detector].label;
-        (!curves[place].is_empty()).then(|| figure(label, &roc(&curves[place], "attacks found")))
+        let caption = format!("ROC of {label}: the first attacks of the table");
+        (!curves[place].is_empty()).then(|| figure(&caption, &roc(&curves[place], "attacks found")))
     };
     let charts = detectors.iter().enumerate().filter_map(chart).collect();
     (!table.rows.is_empty()).then_some((table, charts))
+}
+
+/// The scores behind a ROC curve.
+pub(super) fn curve(name: String, clean: &Said, other: &Said) -> Scores {
+    let scores = |said: &Said, strange: bool| -> Vec<(f64, bool)> {
+        said.values().map(|d| (d.score, strange)).collect()
+    };
+    (name, [scores(clean, false), scores(other, true)].concat())
 }
 
 /// A chart with a caption.
@@ -151,205 +160,5 @@ pub(super) fn entry(figure: &Figure) -> Entry {
     let aside = figure
         .interval
         .map_or(String::new(), |(low, high)| format!("[{:.1}, {:.1}]", 100.0 * low, 100.0 * high));
-    Entry { main: format!("{:.1}", 100.0 * figure.value), aside, fill: None }
-}
-
-/// AUROC by corruption and severity, a table for each detector.
-pub(super) fn heat_maps(design: &Design, detections: &Detections, subject: usize) -> Vec<Table> {
-    let card = &design.subjects[subject];
-    let Some(clean) = clean_work(design, subject) else { return Vec::new() };
-    let mut found: BTreeMap<String, BTreeMap<usize, usize>> = BTreeMap::new();
-    let mut severities = std::collections::BTreeSet::new();
-    for (number, work) in design.works.iter().enumerate().filter(|(_, w)| w.subject == subject) {
-        if let Threat::Corruption { kind, severity } = &card.columns[work.column].threat {
-            found.entry(kind.clone()).or_default().insert(*severity, number);
-            severities.insert(*severity);
-        }
-    }
-    let mut tables = Vec::new();
-    for (detector, spec) in card.detectors.iter().enumerate() {
-        let Some(normal) = detections.of(clean, detector) else { continue };
-        if spec.kind == ERROR_ESTIMATE || found.is_empty() {
-            continue;
-        }
-        let mut table = Table {
-            name: format!("{}-corruptions-{}", card.rule.name, spec.label),
-            title: format!("{}: AUROC of {} by corruption and severity", card.rule.name, spec.label),
-            head: std::iter::once("corruption".to_string())
-                .chain(severities.iter().map(ToString::to_string))
-                .collect(),
-            ..Table::default()
-        };
-        for (kind, by_severity) in &found {
-            let mut row = vec![Entry::words(kind.clone())];
-            for severity in &severities {
-                let work = by_severity.get(severity).and_then(|w| detections.of(*w, detector));
-                row.push(match work.and_then(|o| auroc(design, normal, o)) {
-                    Some(f) => Entry { fill: Some(2.0 * f.value - 1.0), aside: String::new(), ..entry(&f) },
-                    None => Entry::words("–"),
-                });
-            }
-            table.rows.push(row);
-        }
-        tables.push(table);
-    }
-    tables
-}
-
-/// Images in two halves, every other one in the order of their names.
-struct Halves<'a>(BTreeMap<&'a str, bool>);
-
-impl<'a> Halves<'a> {
-    fn of(clean: &'a BTreeMap<String, Detected>) -> Self {
-        Self(clean.keys().enumerate().map(|(i, id)| (id.as_str(), i % 2 == 1)).collect())
-    }
-
-    fn place(&self, id: &str) -> usize {
-        self.0.get(id).map_or(0, |second| usize::from(*second))
-    }
-
-    /// For each half, what the other half's clean images say; `None` where one is empty.
-    fn crossed<T>(
-        &self,
-        clean: &BTreeMap<String, Detected>,
-        fit: impl Fn(Vec<&Detected>) -> Option<T>,
-    ) -> Option<[T; 2]> {
-        let of = |which: usize| {
-            fit(clean.iter().filter(|(id, _)| self.place(id) != which).map(|(_, d)| d).collect())
-        };
-        Some([of(0)?, of(1)?])
-    }
-}
-
-/// Detect, then defend: rows are defences, columns what is done to images.
-pub(super) fn guarded(board: &Board<'_>, detections: &Detections, subject: usize) -> Option<Table> {
-    let design = board.design;
-    let card = &design.subjects[subject];
-    let detector = card.detectors.iter().position(|d| d.kind != ERROR_ESTIMATE)?;
-    let clean = detections.of(clean_work(design, subject)?, detector)?;
-    let halves = Halves::of(clean);
-    let thresholds = halves.crossed(clean, |others| {
-        let scores: Vec<f64> = others.iter().map(|d| d.score).collect();
-        threshold_for(&scores, FALSE_ALARMS).ok()
-    })?;
-    let columns: Vec<usize> = (0..card.columns.len())
-        .filter(|c| !matches!(card.columns[*c].threat, Threat::Corruption { .. }))
-        .collect();
-    let mut table = Table {
-        name: format!("{}-detect-then-defend", card.rule.name),
-        title: format!(
-            "{}: {} in %, defended only where {} raises an alarm",
-            card.rule.name,
-            board.metric(subject),
-            card.detectors[detector].label
-        ),
-        head: std::iter::once("defence".to_string())
-            .chain(columns.iter().map(|c| card.columns[*c].label.clone()))
-            .collect(),
-        notes: vec![format!(
-            "Threshold at {:.0} % false alarms, for each half of the images from the clean images of the other half. Beside each figure: the \
-             share of images defended.",
-            100.0 * FALSE_ALARMS
-        )],
-        ..Table::default()
-    };
-    for row in 1..card.rows.len() {
-        let mut line = vec![Entry::words(card.rows[row].label.clone())];
-        for &column in &columns {
-            let results = board.results(subject, column, row);
-            let alarm = |r: &Result1| {
-                let cell = design
-                    .cells
-                    .iter()
-                    .find(|c| (c.subject, c.column, c.row, c.draw) == (subject, column, row, r.draw))?;
-                let score = detections.of(cell.work, detector)?.get(&r.id)?.score;
-                Some(score > thresholds[halves.place(&r.id)])
-            };
-            let judged: Option<Vec<(&Result1, bool)>> =
-                results.iter().map(|r| Some((r, alarm(r)?))).collect();
-            let Some(judged) = judged.filter(|j| !j.is_empty()) else {
-                line.push(Entry::words("–"));
-                continue;
-            };
-            let chosen = judged.iter().map(|(r, a)| (r.id.as_str(), if *a { &r.tally } else { &r.bare }));
-            let share = judged.iter().filter(|(_, a)| *a).count() as f64 / judged.len() as f64;
-            line.push(board.figure_of(subject, chosen).map_or(Entry::words("–"), |f| Entry {
-                main: format!("{:.1}", 100.0 * f.value),
-                aside: format!("{:.0} % defended", 100.0 * share),
-                fill: None,
-            }));
-        }
-        table.rows.push(line);
-    }
-    (!table.rows.is_empty()).then_some(table)
-}
-
-/// Estimated against true errors, and how often the bound held.
-pub(super) fn calibration(
-    design: &Design,
-    detections: &Detections,
-    subject: usize,
-) -> Option<(Table, String)> {
-    let card = &design.subjects[subject];
-    let detector = card.detectors.iter().position(|d| d.kind == ERROR_ESTIMATE)?;
-    let clean = detections.of(clean_work(design, subject)?, detector)?;
-    let halves = Halves::of(clean);
-    let biases = halves.crossed(clean, |others| {
-        let pairs: Vec<(Vec<f32>, f64)> =
-            others.iter().filter_map(|d| Some((d.variances.clone(), d.true_error?))).collect();
-        fit_bias(&pairs).ok()
-    })?;
-    let mut table = Table {
-        name: format!("{}-error-estimate", card.rule.name),
-        title: format!("{}: estimated and true errors", card.rule.name),
-        head: ["images", "estimated", "true", "mean difference", "within the bound"]
-            .map(String::from)
-            .to_vec(),
-        notes: vec![format!(
-            "The bias is fitted, for each half of the images, on the clean images of the other half. The bound should hold on {:.0} % of images like \
-             those.",
-            100.0 * (1.0 - DELTA)
-        )],
-        ..Table::default()
-    };
-    let mut series = Vec::new();
-    for (number, work) in design.works.iter().enumerate().filter(|(_, w)| w.subject == subject) {
-        if work.draw != design.experiment.seeds[0] {
-            continue;
-        }
-        let Some(found) = detections.of(number, detector) else { continue };
-        let pairs: Vec<(f64, f64, usize)> = found
-            .iter()
-            .filter_map(|(id, d)| {
-                let estimate = expected_error(&d.variances, biases[halves.place(id)]);
-                Some((estimate.min(1.0), d.true_error?, d.cells))
-            })
-            .collect();
-        let mean = |of: &dyn Fn(&(f64, f64, usize)) -> f64| {
-            pairs.iter().map(of).sum::<f64>() / pairs.len().max(1) as f64
-        };
-        let bound = |cells: usize| ((1.0 / DELTA).ln() / cells.max(1) as f64).sqrt();
-        let held = mean(&|(e, t, cells)| f64::from(u8::from((e - t).abs() <= bound(*cells))));
-        table.rows.push(vec![
-            Entry::words(title(design, work)),
-            Entry::words(format!("{:.3}", mean(&|p| p.0))),
-            Entry::words(format!("{:.3}", mean(&|p| p.1))),
-            Entry::words(format!("{:.3}", mean(&|p| (p.0 - p.1).abs()))),
-            Entry::words(format!("{:.0} %", 100.0 * held)),
-        ]);
-        if series.len() < CURVES {
-            let points = pairs.iter().map(|p| (p.0, p.1)).collect();
-            series.push(Series { name: title(design, work), points, loose: true });
-        }
-    }
-    let unit = Some((0.0, 1.0));
-    let plot = Plot {
-        across: "estimated error".into(),
-        up: "true error".into(),
-        series,
-        x: unit,
-        y: unit,
-        diagonal: true,
-    };
-    Some((table, figure("error estimates, one mark an image", &plot.svg())))
+    Entry { aside, ..Entry::words(format!("{:.1}", 100.0 * figure.value)) }
 }

@@ -1,12 +1,17 @@
 //! Reports: one page that fetches nothing, and the same tables as Markdown, CSV and LaTeX.
 //!
-//! [`board`] gathers results; `tables`, `detection` and `curves` turn them into tables and charts; `warnings` says what to doubt, and
-//! that comes first on the page.
+//! [`board`] gathers results; `glance`, `tables`, `curves`, `detection`, `calibrated` and `corrupted` turn them into tables and charts; `warnings`
+//! says what to doubt, and that comes first on the page.
 
 pub mod board;
+mod calibrated;
 pub mod chart;
+mod corrupted;
 mod curves;
 mod detection;
+pub mod dots;
+mod gallery;
+mod glance;
 pub mod paper;
 pub mod picture;
 pub mod table;
@@ -19,11 +24,11 @@ use board::Board;
 use chart::escaped;
 use detection::Detections;
 use evenkeel::image::write_atomically;
-use picture::{Picture, Shown, magnified};
 use table::Table;
+use warnings::Doubt;
 
 use crate::Result;
-use crate::experiment::{Cell, Design, Threat};
+use crate::experiment::Design;
 use crate::record::rows;
 use crate::run::Study;
 use crate::store::Store;
@@ -31,23 +36,30 @@ use crate::store::Store;
 /// The style of every page of evenkeel.
 pub const STYLE: &str = include_str!("style.css");
 
-/// Images in each gallery.
-const SHOWN: usize = 3;
+/// A part of the page.
+enum Part {
+    Table(Table),
+    /// A chart as wide as the page.
+    Chart(String),
+    /// Charts side by side.
+    Charts(Vec<String>),
+    /// Charts that are shown when asked for.
+    Folded(String, Vec<String>),
+    /// Rows of pictures under a title.
+    Gallery(String, Vec<String>),
+}
 
-/// A part of the page: tables, charts, pictures.
-#[derive(Default)]
+/// All that is said of one subject, or of the study as a whole.
 struct Section {
     title: String,
-    tables: Vec<Table>,
-    charts: Vec<String>,
-    galleries: Vec<(String, Vec<String>)>,
+    parts: Vec<Part>,
 }
 
 /// What a report is made of.
 pub struct Report {
     name: String,
     about: String,
-    doubts: Vec<String>,
+    doubts: Vec<Doubt>,
     remarks: Vec<String>,
     sections: Vec<Section>,
 }
@@ -75,38 +87,25 @@ impl Report {
         };
         if let Some((design, store)) = other {
             let theirs = Board::gather(design, store)?;
-            let tables = tables::comparison(&board, &theirs).into_iter().collect();
-            report.sections.push(Section { title: "Comparison".into(), tables, ..Section::default() });
+            let parts = tables::comparison(&board, &theirs).into_iter().map(Part::Table).collect();
+            report.sections.push(Section { title: "Comparison".into(), parts });
+        }
+        if let Some(table) = glance::summary(&board) {
+            report.sections.push(Section { title: "At a glance".into(), parts: vec![Part::Table(table)] });
         }
         for subject in 0..design.subjects.len() {
-            let mut section =
-                Section { title: design.subjects[subject].rule.name.clone(), ..Section::default() };
-            section.tables.push(tables::scores(&board, subject));
-            section.tables.extend(tables::cost(&board, subject));
-            section.tables.extend(tables::targets(&board, subject));
-            section.tables.extend(tables::objectives(&board, subject));
-            section.charts.extend(curves::charts(&board, subject));
-            if let Some((table, charts)) = detection::ranking(design, &detections, subject) {
-                section.tables.push(table);
-                section.charts.extend(charts);
-            }
-            section.tables.extend(detection::heat_maps(design, &detections, subject));
-            section.tables.extend(detection::guarded(&board, &detections, subject));
-            if let Some((table, chart)) = detection::calibration(design, &detections, subject) {
-                section.tables.push(table);
-                section.charts.push(chart);
-            }
-            section.tables.extend(tables::corruptions(&board, subject));
+            let mut parts = parts(&board, &detections, subject);
             if let Some(study) = study {
-                section.galleries = galleries(study, store, &board, subject)?;
+                let shown = gallery::galleries(study, store, &board, subject)?;
+                parts.extend(shown.into_iter().map(|(title, panels)| Part::Gallery(title, panels)));
             }
-            report.sections.push(section);
+            report.sections.push(Section { title: design.subjects[subject].rule.name.clone(), parts });
         }
         Ok(report)
     }
 
     fn tables(&self) -> impl Iterator<Item = &Table> {
-        self.sections.iter().flat_map(|s| &s.tables)
+        self.sections.iter().flat_map(Section::tables)
     }
 
     /// Writes `index.html`, `tables.md`, `tables.tex` and a CSV file for each table into a folder; gives the page's path.
@@ -133,7 +132,7 @@ impl Report {
         let mut text = format!("# {}\n\n{}\n", self.name, self.about);
         if !self.doubts.is_empty() {
             text += "\n## Read this first\n\n";
-            self.doubts.iter().for_each(|d| text += &format!("- {d}\n"));
+            self.doubts.iter().for_each(|d| text += &format!("- {}\n", d.words));
         }
         if !self.remarks.is_empty() {
             text += "\n";
@@ -141,55 +140,122 @@ impl Report {
         }
         for section in &self.sections {
             text += &format!("\n## {}\n", section.title);
-            section.tables.iter().for_each(|t| text += &format!("\n{}", t.markdown()));
+            section.tables().for_each(|t| text += &format!("\n{}", t.markdown()));
         }
         text
     }
 
     /// The page.
     pub fn html(&self) -> String {
-        let list = |items: &[String]| -> String {
-            items.iter().map(|i| format!("<li>{}</li>", escaped(i))).collect()
-        };
-        let doubts = match self.doubts.is_empty() {
-            true => "<p class=\"sound\">No sanity check of this study failed.</p>".to_string(),
-            false => format!(
-                "<div class=\"doubts\" role=\"alert\"><h2>Read this first</h2><ul>{}</ul></div>",
-                list(&self.doubts)
-            ),
-        };
         let remarks = match self.remarks.is_empty() {
             true => String::new(),
-            false => format!("<ul class=\"note\">{}</ul>", list(&self.remarks)),
+            false => format!("<ul class=\"note\">{}</ul>", list(self.remarks.iter())),
+        };
+        let contents = match self.sections.len() {
+            0..=2 => String::new(),
+            _ => {
+                let link =
+                    |s: &Section| format!("<a href=\"#{}\">{}</a>", anchor(&s.title), escaped(&s.title));
+                format!("<nav>{}</nav>", self.sections.iter().map(link).collect::<String>())
+            }
         };
         let sections: String = self.sections.iter().map(Section::html).collect();
         format!(
             "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width, \
              initial-scale=1\"><link rel=\"icon\" href=\"data:,\"><title>{name}</title><style>{STYLE}</style></head><body class=\"report\">\
-             <header><h1>{name}</h1><p>{}</p></header>{doubts}{remarks}{sections}</body></html>\n",
+             <header><h1>{name}</h1><p>{}</p></header>{}{remarks}{contents}{sections}</body></html>\n",
             escaped(&self.about),
+            self.warnings(),
             name = escaped(&self.name),
+        )
+    }
+
+    /// What to doubt: what is sure first, then what may be chance.
+    fn warnings(&self) -> String {
+        if self.doubts.is_empty() {
+            return "<p class=\"sound\">No sanity check of this study failed.</p>".to_string();
+        }
+        let (slight, sure): (Vec<&Doubt>, Vec<&Doubt>) = self.doubts.iter().partition(|d| d.slight);
+        let part = |title: &str, doubts: &[&Doubt]| match doubts.is_empty() {
+            true => String::new(),
+            false => format!("<h3>{title}</h3><ul>{}</ul>", list(doubts.iter().map(|d| &d.words))),
+        };
+        format!(
+            "<div class=\"doubts\" role=\"alert\"><h2>Read this first</h2>{}<div class=\"slight\">{}</div></div>",
+            part("More than chance", &sure),
+            part("May be chance", &slight)
         )
     }
 }
 
+fn list<'a>(items: impl Iterator<Item = &'a String>) -> String {
+    items.map(|i| format!("<li>{}</li>", escaped(i))).collect()
+}
+
+/// A title as the name of a place on the page.
+fn anchor(title: &str) -> String {
+    title.chars().map(|c| if c.is_alphanumeric() { c } else { '-' }).collect()
+}
+
+/// Everything there is to say of a subject, galleries apart.
+fn parts(board: &Board<'_>, detections: &Detections, subject: usize) -> Vec<Part> {
+    let design = board.design;
+    let mut parts: Vec<Part> = glance::chart(board, subject).into_iter().map(Part::Chart).collect();
+    parts.push(Part::Table(tables::scores(board, subject)));
+    let curves = curves::charts(board, subject);
+    parts.extend((!curves.is_empty()).then_some(Part::Charts(curves)));
+    parts.extend(tables::cost(board, detections, subject).map(Part::Table));
+    parts.extend(tables::targets(board, subject).map(Part::Table));
+    if let Some((table, chart)) = tables::objectives(board, subject) {
+        parts.extend([Part::Chart(chart), Part::Table(table)]);
+    }
+    if let Some((table, charts)) = detection::ranking(design, detections, subject) {
+        parts.extend([Part::Table(table), Part::Charts(charts)]);
+    }
+    parts.extend(calibrated::guarded(board, detections, subject).map(Part::Table));
+    if let Some((table, chart)) = calibrated::calibration(design, detections, subject) {
+        parts.extend([Part::Table(table), Part::Charts(vec![chart])]);
+    }
+    for seen in corrupted::detections(design, detections, subject) {
+        let title = format!("ROC of {} by corruption", seen.detector);
+        parts.extend([Part::Table(seen.table), Part::Folded(title, seen.curves)]);
+    }
+    parts.extend(corrupted::scores(board, subject).into_iter().map(Part::Table));
+    parts
+}
+
 impl Section {
+    fn tables(&self) -> impl Iterator<Item = &Table> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Table(table) => Some(table),
+            _ => None,
+        })
+    }
+
     fn html(&self) -> String {
-        let tables: String = self.tables.iter().map(Table::html).collect();
-        let charts = match self.charts.is_empty() {
-            true => String::new(),
-            false => format!("<div class=\"charts\">{}</div>", self.charts.concat()),
-        };
-        let galleries: String = self
-            .galleries
-            .iter()
-            .map(|(title, panels)| {
+        let parts: String = self.parts.iter().map(Part::html).collect();
+        let (title, place) = (escaped(&self.title), anchor(&self.title));
+        format!("<section id=\"{place}\"><h2>{title}</h2>{parts}</section>")
+    }
+}
+
+impl Part {
+    fn html(&self) -> String {
+        match self {
+            Self::Table(table) => table.html(),
+            Self::Chart(chart) => chart.clone(),
+            Self::Charts(charts) => format!("<div class=\"charts\">{}</div>", charts.concat()),
+            Self::Folded(title, charts) => format!(
+                "<details><summary>{}</summary><div class=\"charts\">{}</div></details>",
+                escaped(title),
+                charts.concat()
+            ),
+            Self::Gallery(title, panels) => {
                 let panels: String =
                     panels.iter().map(|p| format!("<div class=\"panel\">{p}</div>")).collect();
                 format!("<h3>{}</h3>{panels}", escaped(title))
-            })
-            .collect();
-        format!("<section><h2>{}</h2>{tables}{charts}{galleries}</section>", escaped(&self.title))
+            }
+        }
     }
 }
 
@@ -211,71 +277,4 @@ fn remarks(board: &Board<'_>, store: &Store) -> Vec<String> {
     }
     all.push("Attacked images were rounded to 8 bits before anybody judged them.".into());
     all
-}
-
-/// The images that the last defence helped and harmed most, under the first attack that has results.
-fn galleries(
-    study: &Study,
-    store: &Store,
-    board: &Board<'_>,
-    subject: usize,
-) -> Result<Vec<(String, Vec<String>)>> {
-    let design = board.design;
-    let card = &design.subjects[subject];
-    let Some(row) = card.rows.iter().rposition(|r| r.climbs()) else { return Ok(Vec::new()) };
-    let attack = |c: &usize| {
-        matches!(card.columns[*c].threat, Threat::Attack(_)) && !board.results(subject, *c, row).is_empty()
-    };
-    let Some(column) = (0..card.columns.len()).find(attack) else { return Ok(Vec::new()) };
-    let draw = design.experiment.seeds[0];
-    let place = |c: &&Cell| (c.subject, c.column, c.row, c.draw) == (subject, column, row, draw);
-    let Some(cell) = design.cells.iter().find(place) else { return Ok(Vec::new()) };
-    let mut gains: Vec<(f64, &str)> = board
-        .results(subject, column, row)
-        .iter()
-        .filter(|r| r.draw == draw)
-        .map(|r| (r.score - r.bare_score, r.id.as_str()))
-        .collect();
-    gains.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
-    let helped: Vec<_> = gains.iter().filter(|g| g.0 > 0.0).take(SHOWN).copied().collect();
-    let harmed: Vec<_> = gains.iter().rev().filter(|g| g.0 < 0.0).take(SHOWN).copied().collect();
-    let mut all = Vec::new();
-    for (words, chosen) in [("helped", helped), ("harmed", harmed)] {
-        let title = format!("Most {words} by {} under {}", card.rows[row].label, card.columns[column].label);
-        let panels = chosen.iter().map(|(gain, id)| panel(study, store, cell, (id, *gain)));
-        let panels = panels.collect::<Result<Vec<_>>>()?;
-        if !panels.is_empty() {
-            all.push((title, panels));
-        }
-    }
-    Ok(all)
-}
-
-fn panel(study: &Study, store: &Store, cell: &Cell, (id, gain): (&str, f64)) -> Result<String> {
-    let seen = study.revisit(store, cell, id)?;
-    let shown = |truth: &evenkeel::task::Truth| -> Result<Shown> {
-        Ok(match study.painted(cell.subject, truth, &seen.clean)? {
-            Ok(image) => Shown::Image(image),
-            Err(word) => Shown::Word(word),
-        })
-    };
-    let said = |p: &evenkeel::task::Prediction| {
-        let truth = match p {
-            evenkeel::task::Prediction::Class(class) => evenkeel::task::Truth::Class(*class),
-            evenkeel::task::Prediction::Map(map) => evenkeel::task::Truth::Map(map.clone()),
-            evenkeel::task::Prediction::Instances(all) => evenkeel::task::Truth::Instances(all.clone()),
-        };
-        shown(&truth)
-    };
-    let bound = study.design.subjects[cell.subject].epsilon_255 as f32 / 255.0;
-    let pictures = [
-        Picture::new(&format!("{id}, {:+.1} points", 100.0 * gain), &seen.clean),
-        Picture::labelled("truth", shown(&seen.truth)?),
-        Picture::new("attacked", &seen.shown),
-        Picture::new("the attack, magnified", &magnified(&seen.clean, &seen.shown, bound)),
-        Picture::labelled("said of it", said(&seen.bare)?),
-        Picture::new("the defence, magnified", &magnified(&seen.shown, &seen.defended, 1.5 * bound)),
-        Picture::labelled("said after the defence", said(&seen.answer)?),
-    ];
-    pictures.iter().map(Picture::html).collect()
 }

@@ -24,8 +24,10 @@ pub struct Entry {
     pub main: String,
     /// An interval, a number of images, the paper's figure; empty if nothing.
     pub aside: String,
-    /// How much of the cell is filled, from 0 to 1, in pages that show bars or heat.
-    pub fill: Option<f64>,
+    /// How warm the cell is in pages that show heat: from 0 (not) to 1, or down to −1 in the opposite colour.
+    pub heat: Option<f64>,
+    /// Whether it is what a reader should see first.
+    pub strong: bool,
 }
 
 impl Entry {
@@ -34,12 +36,38 @@ impl Entry {
         Self { main: main.into(), ..Self::default() }
     }
 
+    /// What stands where nothing was measured.
+    pub fn nothing() -> Self {
+        Self::words("–")
+    }
+
+    /// The same, to be seen first.
+    pub fn strong(self) -> Self {
+        Self { strong: true, ..self }
+    }
+
     fn plain(&self) -> String {
         if self.aside.is_empty() { self.main.clone() } else { format!("{} {}", self.main, self.aside) }
     }
 }
 
+/// The colour of the hottest cell, in % of full: text stays readable on it.
+const HOTTEST: f64 = 60.0;
+
 impl Table {
+    /// Rows as columns and columns as rows; `corner` is the new head of the first column.
+    pub fn turned(self, corner: &str) -> Self {
+        let names = self.rows.iter().map(|row| row.first().map_or(String::new(), |e| e.main.clone()));
+        let head = std::iter::once(corner.to_string()).chain(names).collect();
+        let rows = (1..self.head.len()).map(|c| {
+            let cells = self.rows.iter().map(|row| row.get(c).cloned().unwrap_or_default());
+            let strong = self.rows.iter().any(|row| row.get(c).is_some_and(|e| e.strong));
+            let name = Entry { strong, ..Entry::words(self.head[c].clone()) };
+            std::iter::once(name).chain(cells).collect()
+        });
+        Self { head, rows: rows.collect(), ..self }
+    }
+
     /// As HTML.
     pub fn html(&self) -> String {
         let head: String =
@@ -49,12 +77,18 @@ impl Table {
                 true => String::new(),
                 false => format!("<small>{}</small>", escaped(&entry.aside)),
             };
-            let heat = entry.fill.map_or(String::new(), |f| {
-                format!(" class=\"heat\" style=\"--share:{:.0}%\"", 100.0 * f.clamp(0.0, 1.0))
-            });
+            let kind = match (entry.heat, entry.strong) {
+                (Some(heat), _) => format!(
+                    " class=\"{}\" style=\"--share:{:.0}%\"",
+                    if heat < 0.0 { "heat cold" } else { "heat" },
+                    HOTTEST * heat.abs().min(1.0)
+                ),
+                (None, true) => " class=\"strong\"".into(),
+                (None, false) => String::new(),
+            };
             match i {
-                0 => format!("<th scope=\"row\">{}{aside}</th>", escaped(&entry.main)),
-                _ => format!("<td{heat}>{}{aside}</td>", escaped(&entry.main)),
+                0 => format!("<th scope=\"row\"{kind}>{}{aside}</th>", escaped(&entry.main)),
+                _ => format!("<td{kind}>{}{aside}</td>", escaped(&entry.main)),
             }
         };
         let row =
@@ -76,7 +110,11 @@ impl Table {
         };
         let mut text = format!("{}\n\n{}", self.title, line(self.head.clone()));
         text += &format!("|{}\n", "---|".repeat(self.head.len()));
-        self.rows.iter().for_each(|row| text += &line(row.iter().map(Entry::plain).collect()));
+        let cell = |entry: &Entry| match entry.strong {
+            true => format!("**{}**", entry.plain()),
+            false => entry.plain(),
+        };
+        self.rows.iter().for_each(|row| text += &line(row.iter().map(cell).collect()));
         self.notes.iter().for_each(|note| text += &format!("\n{note}\n"));
         text
     }
@@ -132,9 +170,13 @@ impl Table {
             out
         };
         let line = |cells: Vec<String>| format!("{} \\\\\n", cells.join(" & "));
+        let main = |e: &Entry| match e.strong {
+            true => format!("\\textbf{{{}}}", safe(&e.main)),
+            false => safe(&e.main),
+        };
         let cell = |e: &Entry| match e.aside.is_empty() {
-            true => safe(&e.main),
-            false => format!("{} {{\\scriptsize {}}}", safe(&e.main), safe(&e.aside)),
+            true => main(e),
+            false => format!("{} {{\\scriptsize {}}}", main(e), safe(&e.aside)),
         };
         let columns = format!("l{}", "r".repeat(self.head.len().saturating_sub(1)));
         let mut text = format!(
@@ -160,16 +202,41 @@ mod tests {
             head: vec!["defence".into(), "pgd|ε".into()],
             rows: vec![vec![
                 Entry::words("a_b"),
-                Entry { main: "1.5".into(), aside: "[1, 2]".into(), fill: Some(0.5) },
+                Entry { main: "1.5".into(), aside: "[1, 2]".into(), heat: Some(0.5), strong: false },
             ]],
             notes: vec!["a <note>".into()],
         };
         assert!(
-            table.html().contains("<td class=\"heat\" style=\"--share:50%\">1.5<small>[1, 2]</small></td>")
+            table.html().contains("<td class=\"heat\" style=\"--share:30%\">1.5<small>[1, 2]</small></td>")
         );
         assert!(table.html().contains("a &lt;note&gt;"));
         assert!(table.markdown().contains("| defence | pgd\\|ε |\n|---|---|\n| a_b | 1.5 [1, 2] |"));
         assert_eq!(table.csv(), "defence,pgd|ε,pgd|ε (aside)\na_b,1.5,\"[1, 2]\"\n");
         assert!(table.latex().contains("50 \\% \\& more") && table.latex().contains("a\\_b"));
+    }
+
+    #[test]
+    fn turned_twice_it_is_the_same_table() {
+        let table = Table {
+            head: ["defence", "pgd", "worst"].map(String::from).to_vec(),
+            rows: vec![
+                vec![Entry::words("none"), Entry::words("1"), Entry::words("2").strong()],
+                vec![Entry::words("random"), Entry::words("3"), Entry::words("4").strong()],
+            ],
+            ..Table::default()
+        };
+        let turned = table.clone().turned("attack");
+        assert_eq!(turned.head, ["attack", "none", "random"]);
+        assert_eq!(
+            turned.rows[1],
+            [Entry::words("worst"), Entry::words("2"), Entry::words("4")].map(Entry::strong)
+        );
+        assert!(turned.markdown().contains("| **worst** | **2** | **4** |"));
+        assert!(
+            turned.latex().contains("\\textbf{worst}")
+                && turned.html().contains("<td class=\"strong\">2</td>")
+        );
+        let back = turned.turned("defence");
+        assert!(back.head == table.head && back.csv() == table.csv());
     }
 }

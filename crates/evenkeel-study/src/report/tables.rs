@@ -1,21 +1,32 @@
-//! The tables of a subject: scores in the paper's layout, corruptions, cost, the objective before and after, nearness to targets.
+//! The tables of a subject: scores in the paper's layout, cost, the objective before and after, nearness to targets.
 
 use super::board::{Board, Result1};
-use super::detection::entry;
+use super::detection::{Detections, entry, figure};
+use super::dots::Dots;
 use super::paper;
 use super::table::{Entry, Table};
 use crate::experiment::Threat;
+use crate::record::{Clock, Passes};
 
-/// Rows defences, columns attacks, and the worst case.
+/// Rows of the objective's chart.
+const PAIRS: usize = 24;
+/// The most columns that a page holds side by side.
+const ABREAST: usize = 8;
+
+/// A table whose rows are attacks and whose columns are defences, as in the paper; or the other way round where that would be too wide.
+pub(super) fn in_papers_layout(table: Table) -> Table {
+    let (attacks, defences) = (table.rows.len(), table.head.len().saturating_sub(1));
+    if defences > ABREAST && defences > attacks { table.turned("defence") } else { table }
+}
+
+fn defence_heads(board: &Board<'_>, subject: usize, corner: &str) -> Vec<String> {
+    let labels = board.design.subjects[subject].rows.iter().map(|row| row.label.clone());
+    std::iter::once(corner.to_string()).chain(labels).collect()
+}
+
+/// A score for every attack and defence, and the worst case.
 pub(super) fn scores(board: &Board<'_>, subject: usize) -> Table {
     let card = &board.design.subjects[subject];
-    let columns: Vec<usize> = (0..card.columns.len())
-        .filter(|c| !matches!(card.columns[*c].threat, Threat::Corruption { .. }))
-        .collect();
-    let worst = board.attacks(subject).len() > 1;
-    let mut head = vec!["defence".to_string()];
-    head.extend(columns.iter().map(|c| card.columns[*c].label.clone()));
-    head.extend(worst.then(|| "worst case".to_string()));
     let mut table = Table {
         name: format!("{}-scores", card.rule.name),
         title: format!(
@@ -24,16 +35,15 @@ pub(super) fn scores(board: &Board<'_>, subject: usize) -> Table {
             board.metric(subject),
             budget_words(board, subject)
         ),
-        head,
+        head: defence_heads(board, subject, "attack"),
         notes: vec!["Beside each figure its 95 % interval, bootstrapped over images.".into()],
         ..Table::default()
     };
     let mut of_paper = false;
-    for (row, defence) in card.rows.iter().enumerate() {
-        let mut line = vec![Entry::words(defence.label.clone())];
-        for &column in &columns {
-            let mut cell =
-                board.figure(subject, column, row).map_or(Entry::words("–"), |figure| entry(&figure));
+    for column in board.plain_columns(subject) {
+        let mut line = vec![Entry::words(card.columns[column].label.clone())];
+        for (row, defence) in card.rows.iter().enumerate() {
+            let mut cell = board.figure(subject, column, row).map_or(Entry::nothing(), |f| entry(&f));
             let first = card.rows.iter().position(|r| r.kind == defence.kind) == Some(row);
             if let Some(known) = paper_figure(board, subject, column, row).filter(|_| first) {
                 cell.aside = format!("{} paper {known}", cell.aside).trim().to_string();
@@ -41,17 +51,13 @@ pub(super) fn scores(board: &Board<'_>, subject: usize) -> Table {
             }
             line.push(cell);
         }
-        if worst {
-            let results = board.worst(subject, row);
-            let figure = board.figure_of(subject, results.iter().map(|r| (r.id.as_str(), &r.tally)));
-            line.push(figure.map_or(Entry::words("–"), |f| entry(&f)));
-        }
         table.rows.push(line);
     }
-    if worst {
+    if board.attacks(subject).len() > 1 {
+        table.rows.push(worst_case(board, subject));
         table.notes.push(
-            "Worst case: for each image and draw, the untargeted attack at this radius that left the least, of those run against the defence. It is the honest figure of a \
-             defence."
+            "Worst case: for each image and draw, the untargeted attack of at most this radius that left the least, of those run against the defence. It is the \
+             honest figure of a defence."
                 .into(),
         );
     }
@@ -59,7 +65,22 @@ pub(super) fn scores(board: &Board<'_>, subject: usize) -> Table {
         let about = card.rule.paper.as_deref().and_then(|p| paper::SETTINGS.iter().find(|s| s.name == p));
         table.notes.push(format!("Paper: {}.", about.map_or("", |s| s.about)));
     }
-    table
+    in_papers_layout(table)
+}
+
+/// The last line of the scores; a defence that met fewer attacks than another says so.
+fn worst_case(board: &Board<'_>, subject: usize) -> Vec<Entry> {
+    let rows = 0..board.design.subjects[subject].rows.len();
+    let most = rows.clone().map(|row| board.met(subject, row)).max().unwrap_or(0);
+    let cell = |row: usize| {
+        let mut cell = board.worst_figure(subject, row).map_or(Entry::nothing(), |f| entry(&f));
+        let met = board.met(subject, row);
+        if (1..most).contains(&met) {
+            cell.aside = format!("{} of {met} of {most} attacks", cell.aside).trim().to_string();
+        }
+        cell.strong()
+    };
+    std::iter::once(Entry::words("worst case").strong()).chain(rows.map(cell)).collect()
 }
 
 fn paper_figure(board: &Board<'_>, subject: usize, column: usize, row: usize) -> Option<f64> {
@@ -83,34 +104,7 @@ fn budget_words(board: &Board<'_>, subject: usize) -> String {
     )
 }
 
-/// The score under corruptions, if there are any: rows corruptions, columns defences.
-pub(super) fn corruptions(board: &Board<'_>, subject: usize) -> Option<Table> {
-    let card = &board.design.subjects[subject];
-    let columns: Vec<usize> = (0..card.columns.len())
-        .filter(|c| matches!(card.columns[*c].threat, Threat::Corruption { .. }))
-        .collect();
-    let rows: Vec<usize> = (0..card.rows.len())
-        .filter(|r| columns.iter().any(|c| !board.results(subject, *c, *r).is_empty()))
-        .collect();
-    let mut table = Table {
-        name: format!("{}-corrupted", card.rule.name),
-        title: format!("{}: {} in % on corrupted images", card.rule.name, board.metric(subject)),
-        head: std::iter::once("corruption".to_string())
-            .chain(rows.iter().map(|r| card.rows[*r].label.clone()))
-            .collect(),
-        ..Table::default()
-    };
-    for column in columns {
-        let mut line = vec![Entry::words(card.columns[column].label.clone())];
-        let cell =
-            |row: &usize| board.figure(subject, column, *row).map_or(Entry::words("–"), |f| entry(&f));
-        line.extend(rows.iter().map(cell));
-        table.rows.push(line);
-    }
-    (!table.rows.is_empty()).then_some(table)
-}
-
-fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+pub(super) fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     let (mut sum, mut count) = (0.0, 0);
     for value in values {
         sum += value;
@@ -120,76 +114,111 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
 }
 
 /// For times: a machine that was asleep meanwhile does not show.
-fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+pub(super) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     let mut all: Vec<f64> = values.collect();
     all.sort_by(f64::total_cmp);
     all.get(all.len() / 2).copied()
 }
 
-/// What each defence costs on clean images: passes, and seconds as a multiple of one forward pass.
-pub(super) fn cost(board: &Board<'_>, subject: usize) -> Option<Table> {
+/// What each defence costs on clean images, and each detector: passes, and seconds as a multiple of one forward pass.
+pub(super) fn cost(board: &Board<'_>, detections: &Detections, subject: usize) -> Option<Table> {
     let card = &board.design.subjects[subject];
     let look = median(board.results(subject, 0, 0).iter().map(|r| r.look_seconds))?;
     let mut table = Table {
         name: format!("{}-cost", card.rule.name),
         title: format!("{}: cost an image", card.rule.name),
-        head: ["defence", "forward passes", "pullbacks", "seconds", "× a forward pass", "peak memory"]
+        head: ["defence or detector", "forward passes", "pullbacks", "seconds", "× a forward pass", "peak memory"]
             .map(String::from)
             .to_vec(),
         notes: vec![
-            "The answer's own pass counts as one. Seconds are medians. Peak memory is the process's, with all its workers, by the end of the unit.".into(),
+            "Of clean images, on one thread. A defence's answer itself counts as one pass. Seconds are medians. Peak memory is the process's, with all its workers, \
+             by the end of the unit."
+                .into(),
         ],
         ..Table::default()
     };
     for (row, defence) in card.rows.iter().enumerate() {
-        let results = board.results(subject, 0, row);
-        let of = |read: &dyn Fn(&Result1) -> f64| mean(results.iter().map(read));
-        let (Some(forwards), Some(backwards), Some(seconds)) = (
-            of(&|r| 1.0 + r.defence.0.forwards as f64),
-            of(&|r| r.defence.0.backwards as f64),
-            median(results.iter().map(|r| r.defence.1.seconds + r.look_seconds)),
-        ) else {
-            continue;
+        let answer = |r: &Result1| {
+            let (passes, clock) = r.defence;
+            (
+                Passes { forwards: passes.forwards + 1, ..passes },
+                Clock { seconds: clock.seconds + r.look_seconds, ..clock },
+            )
         };
-        let peak = results.iter().map(|r| r.defence.1.peak_bytes).max().unwrap_or(0);
-        table.rows.push(vec![
-            Entry::words(defence.label.clone()),
-            Entry::words(format!("{forwards:.0}")),
-            Entry::words(format!("{backwards:.0}")),
-            Entry::words(format!("{seconds:.3}")),
-            Entry::words(format!("{:.1}", seconds / look.max(1e-9))),
-            Entry::words(if peak == 0 { "–".into() } else { format!("{:.0} MB", peak as f64 / 1048576.0) }),
-        ]);
+        let spent: Vec<Spent> = board.results(subject, 0, row).iter().map(answer).collect();
+        table.rows.extend(cost_line(defence.label.clone(), &spent, look));
+    }
+    for (place, detector) in card.detectors.iter().enumerate() {
+        let spent = detections.spent_on_clean(board.design, subject, place);
+        table.rows.extend(cost_line(format!("detector {}", detector.label), &spent, look));
     }
     (!table.rows.is_empty()).then_some(table)
 }
 
-/// The defences' objectives on clean, attacked and restored images.
-pub(super) fn objectives(board: &Board<'_>, subject: usize) -> Option<Table> {
+/// What one image took.
+pub(super) type Spent = (Passes, Clock);
+
+fn cost_line(name: String, spent: &[Spent], look: f64) -> Option<Vec<Entry>> {
+    let forwards = mean(spent.iter().map(|s| s.0.forwards as f64))?;
+    let backwards = mean(spent.iter().map(|s| s.0.backwards as f64))?;
+    let seconds = median(spent.iter().map(|s| s.1.seconds))?;
+    let peak = spent.iter().map(|s| s.1.peak_bytes).max().unwrap_or(0);
+    Some(vec![
+        Entry::words(name),
+        Entry::words(format!("{forwards:.0}")),
+        Entry::words(format!("{backwards:.0}")),
+        Entry::words(format!("{seconds:.3}")),
+        Entry::words(format!("{:.1}", seconds / look.max(1e-9))),
+        Entry::words(if peak == 0 { "–".into() } else { format!("{:.0} MB", peak as f64 / 1048576.0) }),
+    ])
+}
+
+/// The defences' objectives on clean and attacked images, before and after.
+pub(super) fn objectives(board: &Board<'_>, subject: usize) -> Option<(Table, String)> {
     let card = &board.design.subjects[subject];
+    let climbing: Vec<usize> = (0..card.rows.len()).filter(|r| card.rows[*r].climbs()).collect();
+    let labels = climbing.iter().map(|r| card.rows[*r].label.clone());
     let mut table = Table {
         name: format!("{}-objective", card.rule.name),
-        title: format!("{}: the defence's objective, mean over images", card.rule.name),
-        head: ["defence", "images", "before the defence", "after it"].map(String::from).to_vec(),
+        title: format!("{}: the defence's objective after it, mean over images; beside it before", card.rule.name),
+        head: std::iter::once("images".to_string()).chain(labels).collect(),
         notes: vec!["For equivariance and invariance: the mean cosine of a comparison, with the same views before and after.".into()],
         ..Table::default()
     };
-    for (row, defence) in card.rows.iter().enumerate().filter(|(_, d)| d.climbs()) {
-        for (column, c) in card.columns.iter().enumerate() {
-            let results = board.results(subject, column, row);
-            let before = mean(results.iter().filter_map(|r| r.objective).map(|o| o.0));
-            let after = mean(results.iter().filter_map(|r| r.objective).map(|o| o.1));
-            if let (Some(before), Some(after)) = (before, after) {
-                table.rows.push(vec![
-                    Entry::words(defence.label.clone()),
-                    Entry::words(c.label.clone()),
-                    Entry::words(format!("{before:.3}")),
-                    Entry::words(format!("{after:.3}")),
-                ]);
+    let found = |column: usize, row: usize| {
+        let pairs = || board.results(subject, column, row).iter().filter_map(|r| r.objective);
+        mean(pairs().map(|o| o.0)).zip(mean(pairs().map(|o| o.1)))
+    };
+    for column in 0..card.columns.len() {
+        let cell = |row: &usize| match found(column, *row) {
+            Some((before, after)) => {
+                Entry { aside: format!("before {before:.3}"), ..Entry::words(format!("{after:.3}")) }
             }
+            None => Entry::nothing(),
+        };
+        if climbing.iter().any(|row| found(column, *row).is_some()) {
+            let name = Entry::words(card.columns[column].label.clone());
+            table.rows.push(std::iter::once(name).chain(climbing.iter().map(cell)).collect());
         }
     }
-    (!table.rows.is_empty()).then_some(table)
+    let first = board
+        .plain_columns(subject)
+        .into_iter()
+        .find(|c| matches!(card.columns[*c].threat, Threat::Attack(_)));
+    let pairs =
+        climbing.iter().flat_map(|row| [Some(0), first].into_iter().flatten().map(move |c| (*row, c)));
+    let rows: Vec<_> = pairs
+        .filter_map(|(row, column)| {
+            let (before, after) = found(column, row)?;
+            let name = format!("{}, {}", card.rows[row].label, card.columns[column].label);
+            Some((name, vec![Some((before, None)), Some((after, None))]))
+        })
+        .take(PAIRS)
+        .collect();
+    let kinds = ["before the defence", "after it"].map(String::from).to_vec();
+    let dots = Dots { across: "the defence's objective".into(), span: None, kinds, rows };
+    (!dots.rows.is_empty())
+        .then(|| (in_papers_layout(table), figure("What the defence does to its objective", &dots.svg())))
 }
 
 /// How near answers are to targets, bare and defended.

@@ -23,10 +23,10 @@ type Order<'c> = &'c dyn Fn(&AttackSpec, &AttackSpec) -> bool;
 
 /// A reason to doubt.
 #[derive(Debug)]
-struct Doubt {
-    words: String,
+pub(super) struct Doubt {
+    pub(super) words: String,
     /// Whether it may well be chance.
-    slight: bool,
+    pub(super) slight: bool,
 }
 
 impl Doubt {
@@ -39,8 +39,7 @@ impl Doubt {
         let inside =
             |value: f64, of: Figure| of.interval.is_some_and(|(low, high)| low <= value && value <= high);
         let slight = inside(one.value, other) && inside(other.value, one);
-        let words =
-            if slight { words + " Each lies within the other's interval: it may be chance." } else { words };
+        let words = if slight { words + " Each lies within the other's interval." } else { words };
         Self { words, slight }
     }
 }
@@ -50,7 +49,7 @@ fn percent(value: f64) -> String {
 }
 
 /// Everything to be doubted, gravest first.
-pub(super) fn doubts(board: &Board<'_>) -> Vec<String> {
+pub(super) fn doubts(board: &Board<'_>) -> Vec<Doubt> {
     let mut all = Vec::new();
     for subject in 0..board.design.subjects.len() {
         let card = &board.design.subjects[subject];
@@ -76,7 +75,7 @@ pub(super) fn doubts(board: &Board<'_>) -> Vec<String> {
         }
     }
     all.sort_by_key(|doubt: &Doubt| doubt.slight);
-    all.into_iter().map(|doubt| doubt.words).collect()
+    all
 }
 
 /// Attacks that look through the defence (or, at the bare network, by its gradient) should beat those that do not.
@@ -265,7 +264,7 @@ mod tests {
             monotone("s, none", true, &list, &mut all);
             assert_eq!(all.len(), 1);
             assert_eq!(
-                (all[0].slight, all[0].words.contains("may be chance")),
+                (all[0].slight, all[0].words.contains("other's interval")),
                 (slight, slight),
                 "{}",
                 all[0].words

@@ -1,0 +1,221 @@
+//! What is fitted on clean images and judged on others: detect-then-defend, and how well errors were estimated.
+//!
+//! Thresholds and biases are never fitted on the images they judge: images fall into two halves, and each half is judged with what
+//! the other's clean images say.
+
+use std::collections::BTreeMap;
+
+use evenkeel::detect::{expected_error, fit_bias, threshold_for};
+
+use super::board::{Board, Result1};
+use super::chart::{Plot, Series};
+use super::detection::{Detections, clean_work, figure, title};
+use super::table::{Entry, Table};
+use super::tables::in_papers_layout;
+use crate::experiment::spec::ERROR_ESTIMATE;
+use crate::experiment::{Design, Threat};
+use crate::record::Detected;
+
+/// The share of clean images that may raise an alarm.
+const FALSE_ALARMS: f64 = 0.05;
+/// The probability that an error estimate is off by more than its bound.
+const DELTA: f64 = 0.05;
+
+/// Images in two halves, every other one in the order of their names.
+struct Halves<'a>(BTreeMap<&'a str, bool>);
+
+impl<'a> Halves<'a> {
+    fn of(clean: &'a BTreeMap<String, Detected>) -> Self {
+        Self(clean.keys().enumerate().map(|(i, id)| (id.as_str(), i % 2 == 1)).collect())
+    }
+
+    fn place(&self, id: &str) -> usize {
+        self.0.get(id).map_or(0, |second| usize::from(*second))
+    }
+
+    /// For each half, what the other half's clean images say; `None` where one is empty.
+    fn crossed<T>(
+        &self,
+        clean: &BTreeMap<String, Detected>,
+        fit: impl Fn(Vec<&Detected>) -> Option<T>,
+    ) -> Option<[T; 2]> {
+        let of = |which: usize| {
+            fit(clean.iter().filter(|(id, _)| self.place(id) != which).map(|(_, d)| d).collect())
+        };
+        Some([of(0)?, of(1)?])
+    }
+}
+
+/// A detector with a threshold for each half of the images.
+struct Alarm<'a> {
+    board: &'a Board<'a>,
+    detections: &'a Detections,
+    subject: usize,
+    detector: usize,
+    halves: Halves<'a>,
+    thresholds: [f64; 2],
+}
+
+impl<'a> Alarm<'a> {
+    /// The subject's first detector, if it has seen clean images.
+    fn of(board: &'a Board<'a>, detections: &'a Detections, subject: usize) -> Option<Self> {
+        let design = board.design;
+        let detector = design.subjects[subject].detectors.iter().position(|d| d.kind != ERROR_ESTIMATE)?;
+        let clean = detections.of(clean_work(design, subject)?, detector)?;
+        let halves = Halves::of(clean);
+        let thresholds = halves.crossed(clean, |others| {
+            let scores: Vec<f64> = others.iter().map(|d| d.score).collect();
+            threshold_for(&scores, FALSE_ALARMS).ok()
+        })?;
+        Some(Self { board, detections, subject, detector, halves, thresholds })
+    }
+
+    /// The results of a cell, each with whether the image raises the alarm; `None` if there are none or one was not looked at.
+    fn judged(&self, column: usize, row: usize) -> Option<Vec<(&'a Result1, bool)>> {
+        let place = |draw: u64| (self.subject, column, row, draw);
+        let judge = |r: &'a Result1| {
+            let cells = &self.board.design.cells;
+            let cell = cells.iter().find(|c| (c.subject, c.column, c.row, c.draw) == place(r.draw))?;
+            let score = self.detections.of(cell.work, self.detector)?.get(&r.id)?.score;
+            Some((r, score > self.thresholds[self.halves.place(&r.id)]))
+        };
+        let results = self.board.results(self.subject, column, row);
+        results.iter().map(judge).collect::<Option<Vec<_>>>().filter(|all| !all.is_empty())
+    }
+
+    /// For each image and draw the attack that left the least, defended or not as the alarm has it.
+    fn worst(&self, row: usize) -> Vec<(&'a Result1, bool)> {
+        let left = |(r, alarm): &(&Result1, bool)| if *alarm { r.score } else { r.bare_score };
+        let mut worst: BTreeMap<(&str, u64), (&Result1, bool)> = BTreeMap::new();
+        for column in self.board.attacks(self.subject) {
+            for judged in self.judged(column, row).unwrap_or_default() {
+                let kept = worst.entry((&judged.0.id, judged.0.draw)).or_insert(judged);
+                if left(&judged) < left(kept) {
+                    *kept = judged;
+                }
+            }
+        }
+        worst.into_values().collect()
+    }
+
+    /// The figure, and beside it the share that was defended.
+    fn entry(&self, judged: &[(&Result1, bool)]) -> Entry {
+        let chosen = judged.iter().map(|(r, alarm)| (r.id.as_str(), if *alarm { &r.tally } else { &r.bare }));
+        let Some(figure) = self.board.figure_of(self.subject, chosen) else { return Entry::nothing() };
+        let share = judged.iter().filter(|(_, alarm)| *alarm).count() as f64 / judged.len() as f64;
+        Entry {
+            aside: format!("{:.0} % defended", 100.0 * share),
+            ..Entry::words(format!("{:.1}", 100.0 * figure.value))
+        }
+    }
+}
+
+/// Detect, then defend.
+pub(super) fn guarded(board: &Board<'_>, detections: &Detections, subject: usize) -> Option<Table> {
+    let card = &board.design.subjects[subject];
+    let alarm = Alarm::of(board, detections, subject)?;
+    let rows = 1..card.rows.len();
+    let labels = rows.clone().map(|row| card.rows[row].label.clone());
+    let mut table = Table {
+        name: format!("{}-detect-then-defend", card.rule.name),
+        title: format!(
+            "{}: {} in %, defended only where {} raises an alarm",
+            card.rule.name,
+            board.metric(subject),
+            card.detectors[alarm.detector].label
+        ),
+        head: std::iter::once("attack".to_string()).chain(labels).collect(),
+        notes: vec![format!(
+            "Threshold at {:.0} % false alarms, for each half of the images from the clean images of the other half. Beside each figure: the \
+             share of images defended.",
+            100.0 * FALSE_ALARMS
+        )],
+        ..Table::default()
+    };
+    for column in board.plain_columns(subject) {
+        let cell = |row: usize| alarm.judged(column, row).map_or(Entry::nothing(), |all| alarm.entry(&all));
+        let name = Entry::words(card.columns[column].label.clone());
+        table.rows.push(std::iter::once(name).chain(rows.clone().map(cell)).collect());
+    }
+    if board.attacks(subject).len() > 1 {
+        let cell = |row: usize| alarm.entry(&alarm.worst(row)).strong();
+        let name = Entry::words("worst case").strong();
+        table.rows.push(std::iter::once(name).chain(rows.clone().map(cell)).collect());
+    }
+    (!rows.is_empty()).then(|| in_papers_layout(table))
+}
+
+/// Estimated against true errors, and how often the bound held.
+pub(super) fn calibration(
+    design: &Design,
+    detections: &Detections,
+    subject: usize,
+) -> Option<(Table, String)> {
+    let card = &design.subjects[subject];
+    let detector = card.detectors.iter().position(|d| d.kind == ERROR_ESTIMATE)?;
+    let clean = detections.of(clean_work(design, subject)?, detector)?;
+    let halves = Halves::of(clean);
+    let biases = halves.crossed(clean, |others| {
+        let pairs: Vec<(Vec<f32>, f64)> =
+            others.iter().filter_map(|d| Some((d.variances.clone(), d.true_error?))).collect();
+        fit_bias(&pairs).ok()
+    })?;
+    let mut table = Table {
+        name: format!("{}-error-estimate", card.rule.name),
+        title: format!("{}: estimated and true errors", card.rule.name),
+        head: ["images", "estimated", "true", "mean difference", "within the bound"]
+            .map(String::from)
+            .to_vec(),
+        notes: vec![format!(
+            "The bias is fitted, for each half of the images, on the clean images of the other half. The bound should hold on {:.0} % of images like \
+             those.",
+            100.0 * (1.0 - DELTA)
+        )],
+        ..Table::default()
+    };
+    let mut groups = ["clean", "attacked", "corrupted"].map(|name| Series::marks(name, Vec::new()));
+    let mut margin: f64 = 0.0;
+    for (number, work) in design.works.iter().enumerate().filter(|(_, w)| w.subject == subject) {
+        if work.draw != design.experiment.seeds[0] {
+            continue;
+        }
+        let Some(found) = detections.of(number, detector) else { continue };
+        let pairs: Vec<(f64, f64, usize)> = found
+            .iter()
+            .filter_map(|(id, d)| {
+                let estimate = expected_error(&d.variances, biases[halves.place(id)]);
+                Some((estimate.min(1.0), d.true_error?, d.cells))
+            })
+            .collect();
+        let mean = |of: &dyn Fn(&(f64, f64, usize)) -> f64| {
+            pairs.iter().map(of).sum::<f64>() / pairs.len().max(1) as f64
+        };
+        let bound = |cells: usize| ((1.0 / DELTA).ln() / cells.max(1) as f64).sqrt();
+        let held = mean(&|(e, t, cells)| f64::from(u8::from((e - t).abs() <= bound(*cells))));
+        table.rows.push(vec![
+            Entry::words(title(design, work)),
+            Entry::words(format!("{:.3}", mean(&|p| p.0))),
+            Entry::words(format!("{:.3}", mean(&|p| p.1))),
+            Entry::words(format!("{:.3}", mean(&|p| (p.0 - p.1).abs()))),
+            Entry::words(format!("{:.0} %", 100.0 * held)),
+        ]);
+        let group = match card.columns[work.column].threat {
+            Threat::Clean => 0,
+            Threat::Attack(_) => 1,
+            Threat::Corruption { .. } => 2,
+        };
+        groups[group].points.extend(pairs.iter().map(|p| (p.0, p.1)));
+        margin = pairs.iter().map(|p| bound(p.2)).fold(margin, f64::max);
+    }
+    let unit = Some((0.0, 1.0));
+    let plot = Plot {
+        across: "estimated error".into(),
+        up: "true error".into(),
+        series: groups.into_iter().filter(|s| !s.points.is_empty()).collect(),
+        x: unit,
+        y: unit,
+        diagonal: Some(margin),
+    };
+    let caption = "Error estimates, one mark an image; between the dashed lines the bound holds";
+    Some((table, figure(caption, &plot.svg())))
+}

@@ -1,0 +1,118 @@
+//! Corruptions: the score and the AUROC of every detector by corruption and severity, as heat, and the ROC curves behind them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::board::Board;
+use super::chart::roc;
+use super::detection::{Detections, Said, auroc, clean_work, curve, entry, figure};
+use super::table::{Entry, Table};
+use crate::experiment::spec::ERROR_ESTIMATE;
+use crate::experiment::{Design, Threat};
+
+/// The corruptions of a subject: for each kind and severity the column and the work.
+struct Corruptions {
+    by_kind: Vec<(String, BTreeMap<usize, (usize, usize)>)>,
+    severities: BTreeSet<usize>,
+}
+
+impl Corruptions {
+    fn of(design: &Design, subject: usize) -> Self {
+        let card = &design.subjects[subject];
+        let mut all = Self { by_kind: Vec::new(), severities: BTreeSet::new() };
+        for (number, work) in design.works.iter().enumerate().filter(|(_, w)| w.subject == subject) {
+            let Threat::Corruption { kind, severity } = &card.columns[work.column].threat else { continue };
+            all.severities.insert(*severity);
+            let place = all.by_kind.iter().position(|(k, _)| k == kind).unwrap_or_else(|| {
+                all.by_kind.push((kind.clone(), BTreeMap::new()));
+                all.by_kind.len() - 1
+            });
+            all.by_kind[place].1.entry(*severity).or_insert((work.column, number));
+        }
+        all
+    }
+
+    /// A table with a row for each corruption and a column for each severity, from what a cell says of (column, work).
+    fn table(&self, name: String, title: String, cell: impl Fn(usize, usize) -> Option<Entry>) -> Table {
+        let severities = self.severities.iter().map(|s| format!("severity {s}"));
+        let row = |(kind, found): &(String, BTreeMap<usize, (usize, usize)>)| {
+            let cells = self.severities.iter().map(|severity| {
+                let found = found.get(severity).and_then(|(column, work)| cell(*column, *work));
+                found.unwrap_or(Entry::nothing())
+            });
+            std::iter::once(Entry::words(kind.clone())).chain(cells).collect()
+        };
+        let head = std::iter::once("corruption".to_string()).chain(severities).collect();
+        Table { name, title, head, rows: self.by_kind.iter().map(row).collect(), ..Table::default() }
+    }
+}
+
+/// The score on corrupted images: a table for each defence that met them, warm where little is left of the clean score.
+pub(super) fn scores(board: &Board<'_>, subject: usize) -> Vec<Table> {
+    let card = &board.design.subjects[subject];
+    let corruptions = Corruptions::of(board.design, subject);
+    let mut tables = Vec::new();
+    for (row, defence) in card.rows.iter().enumerate() {
+        let clean = board.figure(subject, 0, row).map_or(1.0, |f| f.value);
+        let cell = |column: usize, _: usize| {
+            let figure = board.figure(subject, column, row)?;
+            let lost = 1.0 - figure.value / clean.max(1e-9);
+            Some(Entry { heat: Some(-lost.clamp(0.0, 1.0)), ..entry(&figure) })
+        };
+        let met = corruptions.by_kind.iter().flat_map(|(_, found)| found.values());
+        if !met.into_iter().any(|(column, _)| !board.results(subject, *column, row).is_empty()) {
+            continue;
+        }
+        let name = format!("{}-corrupted-{}", card.rule.name, defence.label);
+        let metric = board.metric(subject);
+        let title =
+            format!("{}: {metric} in % on corrupted images, defence {}", card.rule.name, defence.label);
+        let mut table = corruptions.table(name, title, cell);
+        table.notes.push(format!("Clean: {:.1}. The warmer, the more of it is lost.", 100.0 * clean));
+        tables.push(table);
+    }
+    tables
+}
+
+/// A detector on corrupted images.
+pub(super) struct Seen {
+    /// Its name.
+    pub(super) detector: String,
+    /// AUROC by corruption and severity.
+    pub(super) table: Table,
+    /// A chart for each corruption, with a curve for each severity.
+    pub(super) curves: Vec<String>,
+}
+
+/// What every detector made of the corruptions.
+pub(super) fn detections(design: &Design, detections: &Detections, subject: usize) -> Vec<Seen> {
+    let card = &design.subjects[subject];
+    let corruptions = Corruptions::of(design, subject);
+    let Some(clean) = clean_work(design, subject).filter(|_| !corruptions.by_kind.is_empty()) else {
+        return Vec::new();
+    };
+    let seen = |(place, spec): (usize, &crate::experiment::DetectorSpec)| {
+        let normal = detections.of(clean, place).filter(|_| spec.kind != ERROR_ESTIMATE)?;
+        let cell = |_: usize, work: usize| {
+            let figure = auroc(design, normal, detections.of(work, place)?)?;
+            Some(Entry { heat: Some(2.0 * figure.value - 1.0), ..entry(&figure) })
+        };
+        let name = format!("{}-corruptions-{}", card.rule.name, spec.label);
+        let title = format!("{}: AUROC in % of {} by corruption and severity", card.rule.name, spec.label);
+        let mut table = corruptions.table(name, title, cell);
+        table.notes.push(
+            "Below 50 the score is lower for corrupted images than for clean ones: it points the wrong way."
+                .into(),
+        );
+        let chart = |(kind, found): &(String, BTreeMap<usize, (usize, usize)>)| {
+            let of = |(severity, (_, work)): (&usize, &(usize, usize))| {
+                let other: &Said = detections.of(*work, place)?;
+                Some(curve(format!("severity {severity}"), normal, other))
+            };
+            let curves: Vec<_> = found.iter().filter_map(of).collect();
+            (!curves.is_empty()).then(|| figure(kind, &roc(&curves, "found")))
+        };
+        let curves = corruptions.by_kind.iter().filter_map(chart).collect();
+        Some(Seen { detector: spec.label.clone(), table, curves })
+    };
+    card.detectors.iter().enumerate().filter_map(seen).collect()
+}

@@ -1,0 +1,80 @@
+//! At a glance: what every defence is worth, clean and in the worst case, and what it costs; as a table of the whole study and a chart of each subject.
+
+use super::board::{Board, Figure};
+use super::detection::{entry, figure};
+use super::dots::{Dots, Mark};
+use super::table::{Entry, Table};
+use super::tables::median;
+use crate::experiment::Threat;
+use crate::experiment::spec::Needs;
+
+/// Clean, worst and cost of every defence on every subject; none if nothing was attacked.
+pub(super) fn summary(board: &Board<'_>) -> Option<Table> {
+    let mut table = Table {
+        name: "glance".into(),
+        title: "What each defence is worth, in %".into(),
+        head: [
+            "subject",
+            "defence",
+            "clean",
+            "attacked, worst case",
+            "against no defence",
+            "× a forward pass",
+        ]
+        .map(String::from)
+        .to_vec(),
+        notes: vec![
+            "In the worst case every image meets the attack that hurts it most, of those run.".into(),
+        ],
+        ..Table::default()
+    };
+    for (subject, card) in board.design.subjects.iter().enumerate() {
+        let bare = board.worst_figure(subject, 0);
+        let look = median(board.results(subject, 0, 0).iter().map(|r| r.look_seconds)).unwrap_or(0.0);
+        for (row, defence) in card.rows.iter().enumerate() {
+            let Some(worst) = board.worst_figure(subject, row) else { continue };
+            let clean = board.figure(subject, 0, row);
+            let seconds = board.results(subject, 0, row).iter().map(|r| r.defence.1.seconds + r.look_seconds);
+            let times = median(seconds).map(|s| format!("{:.1}", s / look.max(1e-9)));
+            let gain = bare.filter(|_| row > 0).map(|b| format!("{:+.1}", 100.0 * (worst.value - b.value)));
+            table.rows.push(vec![
+                Entry::words(format!("{} ({})", card.rule.name, board.metric(subject))),
+                Entry::words(defence.label.clone()),
+                clean.map_or(Entry::nothing(), |f| entry(&f)),
+                entry(&worst).strong(),
+                gain.map_or(Entry::nothing(), Entry::words),
+                times.map_or(Entry::nothing(), Entry::words),
+            ]);
+        }
+    }
+    (!table.rows.is_empty()).then_some(table)
+}
+
+/// A row for each defence: its score on clean images, under the first attack that knows nothing of it, and in the worst case.
+pub(super) fn chart(board: &Board<'_>, subject: usize) -> Option<String> {
+    let card = &board.design.subjects[subject];
+    let attacks = board.attacks(subject);
+    let blind =
+        |c: &&usize| matches!(&card.columns[**c].threat, Threat::Attack(a) if a.needs() == Needs::Nothing);
+    let blind = attacks.iter().find(blind).copied().or(attacks.first().copied())?;
+    let several = attacks.len() > 1;
+    let mark = |figure: Option<Figure>| -> Option<Mark> {
+        let percent = |(low, high): (f64, f64)| (100.0 * low, 100.0 * high);
+        figure.map(|f| (100.0 * f.value, f.interval.map(percent)))
+    };
+    let row = |row: usize| {
+        let mut marks = vec![mark(board.figure(subject, 0, row)), mark(board.figure(subject, blind, row))];
+        marks.extend(several.then(|| mark(board.worst_figure(subject, row))));
+        (card.rows[row].label.clone(), marks)
+    };
+    let mut kinds = vec!["clean".to_string(), card.columns[blind].label.clone()];
+    kinds.extend(several.then(|| "worst case".to_string()));
+    let dots = Dots {
+        across: format!("{}, %", board.metric(subject)),
+        span: None,
+        kinds,
+        rows: (0..card.rows.len()).map(row).collect(),
+    };
+    let dots = Dots { span: Some((0.0, dots.highest().max(1.0))), ..dots };
+    Some(figure("Bare and defended, with 95 % intervals", &dots.svg()))
+}
