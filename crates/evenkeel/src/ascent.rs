@@ -40,6 +40,8 @@ pub trait Landscape {
 pub enum Keep {
     /// The one that did most: lowest score, then greatest height.
     Best,
+    /// The highest, whatever its score: for a height that says more than the score, as with an attacker who wants two things.
+    Highest,
     /// The nearest one of those with the lowest score: what attacks of least distance keep.
     Nearest,
     /// The last, unlooked at: what a defence does.
@@ -175,6 +177,7 @@ impl Keep {
     fn prefers(self, new: Mark, old: Mark) -> bool {
         match self {
             Self::Best => new.score < old.score || (new.score == old.score && new.value > old.value),
+            Self::Highest => new.value > old.value,
             Self::Nearest => new.score < old.score || (new.score == old.score && new.distance < old.distance),
             Self::Last => true,
         }

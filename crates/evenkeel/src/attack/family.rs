@@ -150,7 +150,9 @@ fn adaptive_with<'s>(
     }
     let loss = situation.loss(LossKind::CrossEntropy)?;
     let landscape = TaskLandscape { situation: *situation, loss, weight: settings.weight };
-    Ok(ascend(&landscape, situation.image, &plan(settings), step)?.into())
+    // the bare network's score knows nothing of the second term
+    let plan = Plan { keep: Keep::Highest, ..plan(settings) };
+    Ok(ascend(&landscape, situation.image, &plan, step)?.into())
 }
 
 pub(super) fn adaptive(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {

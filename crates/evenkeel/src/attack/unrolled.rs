@@ -2,8 +2,9 @@
 //!
 //! The defence is x_{t+1} = P(x_t + η·s(v_t)), v_t = d·v_{t−1} + g_t/(‖g_t‖ + 1e-10) + n_t (d = 0 but for averaged directions), g_t the gradient of its objective at x_t, and P the
 //! projection, which depends on the attacked image as its centre. Backwards, with λ the gradient at x_{t+1}:
-//! through P exactly; through s by its derivative, where an L∞ step's sign is replaced by tanh(k·v/rms(v)) of sharpness k (rms held
-//! fixed) since a sign's own derivative is zero, and an L2 step v/‖v‖ is exact; through the normalisation exactly; through g_t by the
+//! through s by its derivative, where an L∞ step's sign is replaced by tanh(k·v/rms(v)) of sharpness k (rms held
+//! fixed) since a sign's own derivative is zero, and an L2 step v/‖v‖ is exact; through P by its derivative at what the tanh would have proposed, for
+//! a published step, of twice the radius, leaves the ball everywhere and nothing would come back;  through the normalisation exactly; through g_t by the
 //! Hessian, as a central difference of gradients along the direction, whose largest entry is `PROBE`. Only the x_t and g_t are
 //! kept; everything a pass needs is recomputed, so memory does not grow with the network.
 
@@ -107,6 +108,12 @@ impl UnrolledLandscape<'_> {
         all
     }
 
+    /// k/rms(v), which the tanh multiplies its argument by.
+    fn sharp(&self, direction: &[f32]) -> f32 {
+        let rms = length(direction) / (direction.len() as f64).sqrt();
+        self.sharpness / (rms as f32 + 1e-12)
+    }
+
     /// From the gradient at the defended image to the gradient at the attacked one.
     fn back(&self, origin: &Image, watched: &Watched<'_>, at_end: Vec<f32>, end: Image) -> Result<Vec<f32>> {
         let mut to_origin = vec![0.0; at_end.len()];
@@ -135,26 +142,25 @@ impl UnrolledLandscape<'_> {
         Ok(to_origin)
     }
 
+    /// What a step proposes before it is projected, with the stand-in for the sign.
     fn proposed(&self, image: &Image, direction: &[f32]) -> Image {
         let mut next = image.clone();
         let size = self.step().0.size;
-        let scale = match self.defence.budget.norm {
-            Norm::Linf => 0.0,
-            Norm::L2 => (f64::from(size) / (length(direction) + 1e-10)) as f32,
+        let (sharp, scale) = (self.sharp(direction), (f64::from(size) / (length(direction) + 1e-10)) as f32);
+        let moved = |d: f32| match self.defence.budget.norm {
+            Norm::Linf => size * (sharp * d).tanh(),
+            Norm::L2 => scale * d,
         };
-        next.pixels_mut().iter_mut().zip(direction).for_each(|(v, d)| {
-            *v += if scale == 0.0 { size * crate::step::sign(*d) } else { scale * d };
-        });
+        next.pixels_mut().iter_mut().zip(direction).for_each(|(v, d)| *v += moved(*d));
         next
     }
 
     /// From the proposed image back through s to the direction.
     fn pull_sign(&self, direction: &[f32], ahead: &[f32]) -> Vec<f32> {
         let size = self.step().0.size;
-        let count = direction.len() as f64;
         match self.defence.budget.norm {
             Norm::Linf => {
-                let sharp = self.sharpness / ((length(direction) / count.sqrt()) as f32 + 1e-12);
+                let sharp = self.sharp(direction);
                 let slope = |v: f32| size * sharp * (1.0 - (sharp * v).tanh().powi(2));
                 direction.iter().zip(ahead).map(|(v, a)| slope(*v) * a).collect()
             }
@@ -244,4 +250,76 @@ pub(super) fn unrolled(situation: &Situation<'_>, settings: &AttackSettings) -> 
     };
     let step = || Box::new(Plain { size: settings.step_size }) as Box<dyn crate::step::Step>;
     Ok(ascend(&landscape, situation.image, &plan(settings), &step)?.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::defence::{DefenceSettings, Schedule};
+    use crate::model::Model;
+    use crate::task::{Classification, Truth};
+    use crate::toy::{Conv, picture};
+
+    /// With steps of twice the radius, as published, what comes back is the derivative of the defence whose sign is a tanh (its rms held fixed), and
+    /// that is not the identity.
+    #[test]
+    fn a_saturating_step_is_differentiated_too() {
+        let network = Box::new(Conv::random(&[6, 8], 5, true, 3));
+        let model = Model::new(network, Box::new(Classification), "scores", "features");
+        let mut image = picture((8, 8), 5);
+        image.pixels_mut().iter_mut().for_each(|v| *v = 0.3 + 0.4 * *v);
+        let truth = Truth::Class(1);
+        let settings = DefenceSettings { steps: 1, ..DefenceSettings::published(Budget::linf(0.05)) };
+        assert_eq!(settings.schedule, Schedule::Paper);
+        let defence = Defence::named("equivariance", &model, settings).unwrap();
+        assert_eq!(defence.size, 0.1);
+        let (objective, defended) = (None, Some(&defence));
+        let situation = Situation {
+            model: &model,
+            image: &image,
+            truth: &truth,
+            target: None,
+            defence: defended,
+            objective,
+        };
+        let loss = situation.loss(LossKind::CrossEntropy).unwrap();
+        let landscape =
+            UnrolledLandscape { situation, defence: &defence, loss, sharpness: 1.0, known_seed: Some(4) };
+        let run = |image: &Image| {
+            let inner = ViewLandscape { model: &model, objective: defence.objective.as_deref() };
+            let watched = Watched { inner, visits: RefCell::default() };
+            let end = defence.climb(&watched, image, 4).unwrap().image;
+            (watched, end)
+        };
+        let (watched, end) = run(&image);
+        let mut random = Random::new(2);
+        let cotangent: Vec<f32> = image.pixels().iter().map(|_| random.normal()).collect();
+        let pulled = landscape.back(&image, &watched, cotangent.clone(), end).unwrap();
+        let sharp = landscape.sharp(&landscape.directions(&watched.visits.borrow())[0]);
+        // the cotangent times what the soft defence makes of an image
+        let soft = |image: &Image| {
+            let (watched, _) = run(image);
+            let visits = watched.visits.borrow();
+            let direction = &landscape.directions(&visits)[0];
+            let ends = visits[0].image.pixels().iter().zip(direction).zip(image.pixels());
+            let ends = ends.map(|((v, d), o)| (v + 0.1 * (sharp * d).tanh()).clamp(o - 0.05, o + 0.05));
+            ends.zip(&cotangent).map(|(v, c)| f64::from(v) * f64::from(*c)).sum::<f64>()
+        };
+        let (mut off, mut off_identity, mut total) = (0.0, 0.0, 0.0);
+        for _ in 0..12 {
+            let way: Vec<f32> = image.pixels().iter().map(|_| random.normal()).collect();
+            let at = |step: f32| {
+                let mut moved = image.clone();
+                moved.pixels_mut().iter_mut().zip(&way).for_each(|(p, d)| *p += step * d);
+                soft(&moved)
+            };
+            let central = (at(1e-4) - at(-1e-4)) / 2e-4;
+            let along = |g: &[f32]| g.iter().zip(&way).map(|(g, d)| f64::from(g * d)).sum::<f64>();
+            off += (central - along(&pulled)).powi(2);
+            off_identity += (central - along(&cotangent)).powi(2);
+            total += central.powi(2);
+        }
+        assert!(off < 0.01 * total, "off by {off} of {total}");
+        assert!(off < 0.05 * off_identity, "no better than the identity: {off} {off_identity}");
+    }
 }

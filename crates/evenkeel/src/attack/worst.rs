@@ -40,7 +40,7 @@ pub fn worst_case(
     let mut all = Vec::with_capacity(attacks.len());
     for attack in attacks {
         let Outcome { image, .. } = attack.run(situation, settings)?;
-        let image = image.rounded_to_8_bits();
+        let image = settings.budget.rounded(situation.image, &image);
         let prediction = situation.deployed(&image, seed)?;
         let score = match situation.target {
             Some(target) => 1.0 - situation.model.task.score(&prediction, target),

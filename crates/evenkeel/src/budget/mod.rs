@@ -91,6 +91,22 @@ impl Budget {
         }
     }
 
+    /// What an eight-bit file would hold of an image of this budget: every value rounded to a multiple of 1/255, or, where rounding would leave
+    /// the ball, to the next one nearer to the origin. In L2 rounding may add up to half a step a value to the distance.
+    pub fn rounded(&self, origin: &Image, image: &Image) -> Image {
+        let mut rounded = image.rounded_to_8_bits();
+        if self.norm == Norm::Linf {
+            let beyond = self.radius + 1e-6;
+            for (v, o) in rounded.pixels_mut().iter_mut().zip(origin.pixels()) {
+                if (*v - o).abs() > beyond {
+                    let step = if *v > *o { -1.0 } else { 1.0 };
+                    *v = ((*v * 255.0).round() + step) / 255.0;
+                }
+            }
+        }
+        rounded
+    }
+
     /// How far two images are apart.
     pub fn distance(&self, a: &Image, b: &Image) -> f64 {
         let differences = a.pixels().iter().zip(b.pixels()).map(|(a, b)| f64::from(a - b));
@@ -134,6 +150,25 @@ pub fn parse_radius(text: &str) -> Result<f32> {
 mod tests {
     use super::*;
     use crate::toy::picture;
+
+    /// Neither an origin between the steps of eight bits nor a radius between them lets rounding out of the ball.
+    #[test]
+    fn rounding_stays_inside() {
+        let origin = picture((9, 7), 3);
+        for (origin, radius) in [(origin.clone(), 4.0), (origin.rounded_to_8_bits(), 2.5), (origin, 1.0)] {
+            let budget = Budget::linf(radius / 255.0);
+            for seed in 0..4 {
+                let mut image = budget.start(&origin, &mut Random::new(seed));
+                let corner = |v: &mut f32, o: &f32| *v = o + budget.radius.copysign(*v - o);
+                image.pixels_mut().iter_mut().zip(origin.pixels()).for_each(|(v, o)| corner(v, o));
+                budget.project(&origin, &mut image);
+                let rounded = budget.rounded(&origin, &image);
+                assert!(budget.contains(&origin, &rounded), "{radius}");
+                assert_eq!(rounded, rounded.rounded_to_8_bits());
+                assert!(budget.distance(&rounded, &image) < 1.0 / 255.0);
+            }
+        }
+    }
 
     #[test]
     fn projections_stay_inside_and_repeat() {
