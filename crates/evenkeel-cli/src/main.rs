@@ -17,6 +17,7 @@ mod units;
 mod workbench;
 
 use clap::{Parser, Subcommand};
+use std::io::Write;
 use std::process::ExitCode;
 
 /// Robust perception at test time
@@ -41,20 +42,24 @@ enum Command {
     Study(study::StudyArgs),
 }
 
-/// A reader who has seen enough (`evenkeel … | head`) ends the program without a word.
-fn leave_quietly_when_nobody_reads() {
+/// A reader who has seen enough (`evenkeel … | head`) ends the program without a word; words that cannot be written otherwise are an error.
+fn leave_when_nobody_reads() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         let words = panic.payload().downcast_ref::<String>();
-        if words.is_some_and(|words| words.starts_with("failed printing to stdout")) {
-            std::process::exit(0);
+        if let Some(words) = words.filter(|words| words.starts_with("failed printing to stdout")) {
+            let full = !words.contains("Broken pipe");
+            if full {
+                let _ = writeln!(std::io::stderr(), "error: {words}");
+            }
+            std::process::exit(if full { 2 } else { 0 });
         }
         usual(panic);
     }));
 }
 
 fn main() -> ExitCode {
-    leave_quietly_when_nobody_reads();
+    leave_when_nobody_reads();
     let outcome = match Cli::parse().command {
         Command::Attack(args) => attack::run(args),
         Command::Corrupt(args) => corrupt::run(args),

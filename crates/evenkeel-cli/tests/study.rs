@@ -126,6 +126,57 @@ fn shards_merge_to_the_same_records_and_gaps_are_named() {
     assert!(status.contains("2 images lack results"), "{status}");
 }
 
+/// As an array of jobs does it: the last one to end writes the tables, whichever it is.
+#[test]
+fn shards_that_run_at_once_in_one_folder_come_to_the_same_tables() {
+    let bench = bench(SMALL);
+    let here = bench.path();
+    works(here, &["study", "run", "my.toml", "--out", "whole"]);
+    let run = |shard: &str| {
+        let args = ["study", "run", "my.toml", "--threads", "1", "--out", "both", "--shard", shard];
+        evenkeel(here, &args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    };
+    let shards = [run("1/2"), run("2/2")];
+    for mut shard in shards {
+        assert!(shard.wait().unwrap().success());
+    }
+    assert!(records(&here.join("both")) == records(&here.join("whole")));
+}
+
+#[test]
+fn tables_do_not_depend_on_who_reads_and_say_what_was_asked_last() {
+    let bench = bench(SMALL);
+    let here = bench.path();
+    let program = env!("CARGO_BIN_EXE_evenkeel");
+    let shell = |script: &str| {
+        let script = script.replace("evenkeel", program);
+        Command::new("bash").args(["-o", "pipefail", "-c", &script]).current_dir(here).output().unwrap()
+    };
+    let table = here.join("small.study/records.parquet");
+    shell("evenkeel study run my.toml --limit 1 | true");
+    assert!(table.exists(), "nobody read, and there is no table");
+    std::fs::remove_file(&table).unwrap();
+    if Path::new("/dev/full").exists() {
+        let full = shell("evenkeel study run my.toml --limit 1 > /dev/full");
+        assert!(table.exists());
+        assert_eq!(full.status.code(), Some(2), "{}", String::from_utf8_lossy(&full.stderr));
+    }
+    // a design that cannot be read is written anew, and the results are used
+    std::fs::write(here.join("small.study/study.json"), "{").unwrap();
+    assert!(refused(here, &["study", "status", "small.study"]).contains("study.json"));
+    let said = works(here, &["study", "run", "my.toml", "--limit", "1"]);
+    assert!(said.contains("study.json") && said.contains("0 results made"), "{said}");
+    // what was asked before does not pass for what is asked now
+    let other = SMALL.replace("[[detector]]\nkind = \"variance\"\n", "").replace("steps = 3", "steps = 4");
+    std::fs::write(here.join("other.toml"), other).unwrap();
+    let said = works(here, &["study", "run", "other.toml", "--limit", "1"]);
+    assert!(said.contains("complete"), "{said}");
+    assert!(table.exists() && !here.join("small.study/detections.parquet").exists());
+    works(here, &["study", "run", "my.toml", "--limit", "1", "--out", "mine"]);
+    let said = refused(here, &["study", "merge", "mine", "--out", "small.study"]);
+    assert!(said.contains("holds another study"), "{said}");
+}
+
 #[test]
 fn a_changed_setting_runs_only_what_it_changes() {
     let bench = bench(SMALL);

@@ -4,12 +4,9 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use evenkeel_study::record::rows;
-use evenkeel_study::store::{Shard, Store};
+use evenkeel_study::store::{Shard, Store, read_design};
 
-use super::design_in;
-
-/// Images named when some are missing.
-const NAMED: usize = 10;
+use super::{design_in, named};
 
 /// Join the folders of shards, and prove that nothing is missing
 #[derive(Debug, clap::Args)]
@@ -34,6 +31,9 @@ pub(crate) fn run(args: &MergeArgs) -> Result<()> {
         }
     }
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.study", design.experiment.name)));
+    if read_design(&out)?.is_some_and(|there| there != design) {
+        bail!("{} holds another study; name another folder with --out", out.display());
+    }
     let mut store = Store::open(&out, Shard::WHOLE)?;
     store.keep_design(&design)?;
     let mut taken = 0;
@@ -43,15 +43,10 @@ pub(crate) fn run(args: &MergeArgs) -> Result<()> {
     store.sync()?;
     let missing = rows::missing(&design, &store);
     if !missing.is_empty() {
-        let lines = missing.iter().take(NAMED);
-        let lines: Vec<_> =
-            lines.map(|(subject, image, n)| format!("\n  {subject} {image}: {n} results")).collect();
-        let more = missing.len().saturating_sub(NAMED);
-        let more = if more > 0 { format!("\n  and {more} more") } else { String::new() };
         bail!(
-            "{} images lack results; run the shards they belong to and merge again:{}{more}",
+            "{} images lack results; run the shards they belong to and merge again:{}",
             missing.len(),
-            lines.concat()
+            named(&missing)
         );
     }
     let count = rows::export(&design, &store, &out)?;

@@ -66,6 +66,19 @@ fn shelf() -> Vec<Embedded> {
     SHELF.iter().map(|(name, shipped)| shipped.embedded(name)).collect()
 }
 
+/// Images named when some are missing.
+const NAMED: usize = 10;
+
+/// What is missing, a line an image, the first few.
+fn named(missing: &[(String, String, usize)]) -> String {
+    let line = |(subject, image, n): &(String, String, usize)| format!("\n  {subject} {image}: {n} results");
+    let lines: String = missing.iter().take(NAMED).map(line).collect();
+    match missing.len().saturating_sub(NAMED) {
+        0 => lines,
+        more => format!("{lines}\n  and {more} more"),
+    }
+}
+
 /// The design of a folder that a study was run into.
 fn design_in(folder: &std::path::Path) -> Result<Design> {
     match read_design(folder)? {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Result, bail};
-use evenkeel_study::experiment::Design;
+use evenkeel_study::experiment::{Design, SubjectCard};
 use evenkeel_study::record::{ENDING, rows};
 use evenkeel_study::run::{Effort, Outcome, Study, Subject as Loaded};
 use evenkeel_study::store::{Shard, Store, read_design};
@@ -34,7 +34,19 @@ pub(crate) struct RunArgs {
 /// Raised by Ctrl-C: what is in flight is finished.
 static STOP: AtomicBool = AtomicBool::new(false);
 
+/// Whether this process was started so that hang-ups or Ctrl-C pass it by (`nohup`, a job in the background): then they still should.
+fn deaf() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0);
+    // signals 1 (hang-up) and 2 (interrupt)
+    ignored & 0b11 != 0
+}
+
 fn listen() {
+    if deaf() {
+        return;
+    }
     let heard = ctrlc::set_handler(|| {
         if STOP.swap(true, Ordering::SeqCst) {
             std::process::exit(130);
@@ -55,7 +67,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<()> {
     store.mended().iter().for_each(|words| eprintln!("{words}"));
     let study = Study::load(experiment, &shelf())?;
     study.design.left_out.iter().for_each(|words| eprintln!("left out: {words}"));
-    tell_of_change(&folder, &study.design, store.len())?;
+    tell_of_change(&folder, &study.design, store.len());
     let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into));
     let progress = Progress::new(&study.design, &study.counts(shard), threads);
     listen();
@@ -63,12 +75,19 @@ pub(crate) fn run(args: &RunArgs) -> Result<()> {
     let ran = study.run(store, &effort, &progress);
     progress.finish();
     let (store, outcome) = ran?;
-    conclude(&study, &store, outcome, &folder)
+    conclude(&study, store, outcome, &folder)
 }
 
 /// Says if networks are not those that results here were made with.
-fn tell_of_change(folder: &Path, design: &Design, results: usize) -> Result<()> {
-    let Some(before) = read_design(folder)? else { return Ok(()) };
+fn tell_of_change(folder: &Path, design: &Design, results: usize) {
+    let before = match read_design(folder) {
+        Ok(Some(before)) => before,
+        Ok(None) => return,
+        Err(error) => {
+            eprintln!("{error}; it is written anew, and the {results} results in the log are used");
+            return;
+        }
+    };
     if before.revision != design.revision {
         eprintln!(
             "this version computes otherwise than the one that ran here before: all of it is run again"
@@ -85,11 +104,19 @@ fn tell_of_change(folder: &Path, design: &Design, results: usize) -> Result<()> 
                 folder.display()
             );
         }
+        let gone = |o: &&SubjectCard| o.images.iter().filter(|id| !card.images.contains(id)).count();
+        if let Some(count) = other.filter(|_| before.experiment == design.experiment).as_ref().map(gone)
+            && count > 0
+        {
+            eprintln!(
+                "{count} images that {} had before are not there any more; tables go without them",
+                card.rule.name
+            );
+        }
     }
-    Ok(())
 }
 
-fn conclude(study: &Study, store: &Store, outcome: Outcome, folder: &Path) -> Result<()> {
+fn conclude(study: &Study, mut store: Store, outcome: Outcome, folder: &Path) -> Result<()> {
     for card in &study.design.subjects {
         if Loaded::fingerprint(&card.rule, &shelf()).ok() != Some(card.model) {
             eprintln!(
@@ -99,21 +126,32 @@ fn conclude(study: &Study, store: &Store, outcome: Outcome, folder: &Path) -> Re
         }
     }
     let dir = folder.display();
+    if outcome.replaced > 0 {
+        eprintln!(
+            "{} results were of other pixels or truths than the images have now, and were made anew",
+            outcome.replaced
+        );
+    }
+    // tables come before words: words may find nobody to read them
+    store.look_again()?;
+    let missing = rows::missing(&study.design, &store);
+    let count = match missing.is_empty() && !outcome.stopped {
+        true => Some(rows::export(&study.design, &store, folder)?),
+        false => None,
+    };
     println!("{} results made, {} were there", outcome.made, outcome.kept);
     if outcome.stopped {
         bail!(
             "stopped before the end; everything made so far is in {dir}, and the same command goes on from there"
         );
     }
-    let missing = rows::missing(&study.design, store);
-    if !missing.is_empty() {
+    let Some(count) = count else {
         println!(
             "this shard is done; {} images still lack results (evenkeel study status {dir} shows which)",
             missing.len()
         );
         return Ok(());
-    }
-    let count = rows::export(&study.design, store, folder)?;
+    };
     println!("complete: {count} rows in {}", folder.join(format!("records.{ENDING}")).display());
     println!("report:   evenkeel study report {dir}");
     Ok(())

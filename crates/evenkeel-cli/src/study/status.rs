@@ -7,7 +7,7 @@ use evenkeel_study::record::rows;
 use evenkeel_study::store::Store;
 use serde_json::json;
 
-use super::design_in;
+use super::{design_in, named};
 
 /// Show how far each cell of a study is
 #[derive(Debug, clap::Args)]
@@ -49,9 +49,11 @@ pub(crate) fn run(args: &StatusArgs) -> Result<()> {
         );
     } else {
         println!(
-            "{have}/{want} images of {} cells; {} images lack results",
+            "{have}/{want} images of {} cells; {} images lack results{}{}",
             design.cells.len(),
-            missing.len()
+            missing.len(),
+            if missing.is_empty() { "" } else { " (of cells or detectors):" },
+            named(&missing)
         );
     }
     Ok(())

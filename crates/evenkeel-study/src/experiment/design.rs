@@ -5,7 +5,7 @@
 //! points at a work and an answer; two columns whose settings come to the same point at the same work.
 //! Invariant: a key is a hash of code version, network, settings and seed, and of nothing that a result does not depend on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ use crate::store::Key;
 use crate::{Error, Result};
 
 /// Changes when the same settings may give other results than before.
-pub const REVISION: &str = concat!(env!("CARGO_PKG_VERSION"), "/1");
+pub const REVISION: &str = concat!(env!("CARGO_PKG_VERSION"), "/2");
 
 /// What is known of a subject once it is loaded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,6 +32,9 @@ pub struct SubjectCard {
     pub class_names: Vec<String>,
     /// How many classes figures are over.
     pub classes: usize,
+    /// What tells its images from those of the same names that an earlier subject shows to the same network; `None` if there is no such subject,
+    /// so that keys do not depend on where data lie.
+    pub variant: Option<String>,
     /// The radius that attacks have unless they say otherwise.
     pub epsilon_255: f64,
     /// The names of the images, in order.
@@ -133,6 +136,9 @@ impl Design {
             card.rows.retain(|r| kept(&r.kind));
             card.detectors.retain(|d| kept(&d.kind));
         }
+        for subject in 1..subjects.len() {
+            subjects[subject].variant = variant(&subjects[..subject], &subjects[subject]);
+        }
         let mut design = Self {
             experiment,
             revision: REVISION.into(),
@@ -178,7 +184,7 @@ impl Design {
         draw: u64,
     ) -> Result<usize> {
         let defence = &card.rows[row];
-        let root = (REVISION, &card.model, self.experiment.seed);
+        let root = (REVISION, &card.model, &card.variant, self.experiment.seed);
         let (key, lens) = match &card.columns[column].threat {
             Threat::Clean => (Key::of(&("clean", root))?, None),
             threat @ Threat::Corruption { .. } => (Key::of(&("corruption", root, threat))?, None),
@@ -251,4 +257,19 @@ impl Design {
     pub fn to_json(&self) -> Result<String> {
         serde_json::to_string(self).map_err(|e| Error::Request(e.to_string()))
     }
+}
+
+/// Where a subject's images come from, if an earlier one shows others of the same names to the same network.
+fn variant(earlier: &[SubjectCard], card: &SubjectCard) -> Option<String> {
+    let source = |rule: &SubjectRule| {
+        format!("{} {} {:?} {:?} {:?}", rule.data, rule.path.display(), rule.split, rule.size, rule.classes)
+    };
+    let own = source(&card.rule);
+    let ids: HashSet<&String> = card.images.iter().collect();
+    let clashes = |other: &SubjectCard| {
+        other.model == card.model
+            && source(&other.rule) != own
+            && other.images.iter().any(|id| ids.contains(id))
+    };
+    earlier.iter().any(clashes).then_some(own)
 }

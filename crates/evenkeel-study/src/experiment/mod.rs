@@ -6,6 +6,7 @@
 
 pub mod design;
 mod rule;
+mod sense;
 pub mod spec;
 mod sweep;
 mod template;
@@ -16,6 +17,7 @@ mod tests;
 
 pub use design::{Answer, Cell, Design, SubjectCard, Work};
 pub use rule::{AttackRule, CorruptionRule, DefenceRule, DetectorRule, NormName, PairingName, SubjectRule};
+pub(crate) use sense::as_file_name;
 pub use spec::{AttackSpec, Column, DefenceSpec, DetectorSpec, Threat};
 pub use sweep::Sweep;
 pub use template::{TEMPLATES, Template};
@@ -26,6 +28,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
+use sense::unlike;
 
 /// What to run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -116,14 +119,12 @@ impl Experiment {
     /// Naming the key.
     pub fn check(&self) -> Result<()> {
         let refuse = |words: String| Err(Error::Request(words));
-        if self.name.is_empty() || self.subjects.is_empty() {
-            return refuse("name and at least one [[subject]] are needed".into());
+        if self.subjects.is_empty() {
+            return refuse("at least one [[subject]] is needed".into());
         }
-        if self.seeds.is_empty() || self.limit == Some(0) {
-            return refuse("seeds must not be empty and limit must be at least 1".into());
-        }
+        self.sense()?;
         unlike("subjects", self.subjects.iter().map(|s| s.name.as_str()))?;
-        spec::detectors(self)?;
+        unlike("detectors", spec::detectors(self)?.iter().map(|d| d.label.as_str()))?;
         for subject in &self.subjects {
             spec::preparation(subject.size.as_deref())?;
             let rows = spec::defences(self, subject)?;
@@ -143,15 +144,4 @@ impl Experiment {
             None => Ok(()),
         }
     }
-}
-
-/// Refuses two of the same name.
-fn unlike<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Result<()> {
-    let mut seen = std::collections::BTreeSet::new();
-    for name in names {
-        if !seen.insert(name) {
-            return Err(Error::Request(format!("two {what} are called `{name}`; give one another `name`")));
-        }
-    }
-    Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Sweep;
 
@@ -96,14 +96,36 @@ pub struct AttackRule {
     #[serde(default = "unit")]
     pub sharpness: Sweep<f64>,
     /// What the attacker wants said: `permuted`, or a class number.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "words_or_number")]
     pub target: Option<String>,
     /// The subjects it is for; all if left out.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "at_least_one")]
     pub subjects: Vec<String>,
     /// The defences it meets, by name; all if left out.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "at_least_one")]
     pub defences: Vec<String>,
+}
+
+/// `target = 3` and `target = "3"` are the same.
+fn words_or_number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Either {
+        Words(String),
+        Number(u64),
+    }
+    Ok(Some(match Either::deserialize(from)? {
+        Either::Words(words) => words,
+        Either::Number(number) => number.to_string(),
+    }))
+}
+
+fn at_least_one<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    let names = Vec::deserialize(from)?;
+    match names.is_empty() {
+        true => Err(serde::de::Error::custom("an empty list asks for nothing; leave the key out for all")),
+        false => Ok(names),
+    }
 }
 
 fn once() -> usize {

@@ -105,7 +105,7 @@ impl AttackSpec {
         let keep = |kinds: &[&str]| kinds.contains(&kind);
         let (weight, draws) = (keep(&["adaptive", "adaptive-apgd"]), keep(&["bpda-eot"]));
         let (momentum, targets) = (keep(&["mim"]), keep(&["apgd-t"]));
-        let (sharpness, confidence) = (keep(&["unrolled"]), keep(&["cw", "cw-l2"]));
+        let (sharpness, confidence) = (keep(&["unrolled"]), keep(&["cw", "cw-l2", "square"]));
         spec.weight = if weight { spec.weight } else { 0.0 };
         spec.draws = if draws { spec.draws } else { 0 };
         spec.momentum = if momentum { spec.momentum } else { 0.0 };
@@ -289,17 +289,10 @@ pub fn columns(experiment: &Experiment, subject: &SubjectRule) -> Result<Vec<Col
 
 fn attacks(rule: &AttackRule, epsilon: f64) -> Result<Vec<Column>> {
     let attack = Attack::named(&rule.kind)?;
-    let refuse = |words: String| Err(Error::Request(format!("attack {}: {words}", rule.kind)));
     if rule.target.is_some() && !attack.targeted {
-        return refuse("has no targeted form".into());
-    }
-    if rule.restarts == 0 || rule.steps.0.contains(&0) || rule.draws.0.contains(&0) {
-        return refuse("steps, restarts and draws must be at least 1".into());
+        return Err(Error::Request(format!("attack {}: has no targeted form", rule.kind)));
     }
     let radii = rule.epsilon_255.as_ref().map_or(vec![epsilon], |sweep| sweep.0.clone());
-    if let Some(radius) = radii.iter().find(|r| r.is_nan() || **r < 0.0) {
-        return refuse(format!("epsilon_255 = {radius} is not a radius"));
-    }
     let name = rule.name.as_deref().unwrap_or(&rule.kind);
     let mut all = Vec::new();
     for &epsilon_255 in &radii {

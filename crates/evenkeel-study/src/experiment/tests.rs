@@ -39,20 +39,22 @@ fn parse(text: &str) -> Result<Experiment> {
 
 fn design(text: &str) -> Design {
     let experiment = parse(text).unwrap();
-    let card = SubjectCard {
-        rule: experiment.subjects[0].clone(),
+    let card = |rule: &SubjectRule| SubjectCard {
+        rule: rule.clone(),
         model: Key::of(&"model").unwrap(),
         heads: BTreeMap::new(),
         task: "classification".into(),
         class_names: Vec::new(),
         classes: 10,
+        variant: None,
         epsilon_255: 4.0,
         images: vec!["a".into(), "b".into()],
         columns: Vec::new(),
         rows: Vec::new(),
         detectors: Vec::new(),
     };
-    Design::new(experiment, vec![card]).unwrap()
+    let cards = experiment.subjects.iter().map(card).collect();
+    Design::new(experiment, cards).unwrap()
 }
 
 #[test]
@@ -125,4 +127,71 @@ fn refusals_name_the_file_and_the_key() {
     assert!(wild.contains("schedule s"), "{wild}");
     let back = parse(&parse(SMALL).unwrap().to_toml().unwrap()).unwrap();
     assert_eq!(back, parse(SMALL).unwrap(), "what is written can be read");
+}
+
+/// Images of the same names at another size, or of another data set, are other images; more of the same are not.
+#[test]
+fn subjects_do_not_share_results_of_other_images() {
+    let twice = |path: &str| {
+        let second = SMALL.split("[[attack]]").next().unwrap().split_once("[[subject]]").unwrap().1;
+        let second = second.replace("crops", "others").replace("4@32x32", path);
+        design(&format!("{SMALL}[[subject]]{second}"))
+    };
+    let keys = |d: &Design, subject| d.keys(subject).into_iter().collect::<std::collections::BTreeSet<_>>();
+    let larger = twice("4@64x64");
+    assert!(keys(&larger, 0).is_disjoint(&keys(&larger, 1)));
+    assert_eq!(keys(&larger, 0), keys(&design(SMALL), 0));
+    let same = twice("4@32x32");
+    assert_eq!(keys(&same, 0), keys(&same, 1));
+}
+
+#[test]
+fn numbers_without_a_meaning_are_refused_by_name() {
+    let said = |from: &str, to: &str| {
+        let text = SMALL.replacen(from, to, 1);
+        assert_ne!(text, SMALL, "{from}");
+        parse(&text).unwrap_err().to_string()
+    };
+    let pgd = "kind = \"pgd\"";
+    for (key, values) in [
+        ("epsilon_255", ["nan", "inf", "-1"]),
+        ("step_255", ["nan", "0", "-1"]),
+        ("weight", ["nan", "inf", "-1"]),
+        ("momentum", ["nan", "5", "-1"]),
+        ("sharpness", ["nan", "0", "-1"]),
+        ("confidence", ["nan", "inf", "-1"]),
+        ("targets", ["0", "0", "0"]),
+    ] {
+        for value in values {
+            let said = said(pgd, &format!("{pgd}\n{key} = {value}"));
+            assert!(said.starts_with("my.toml: attack pgd: ") && said.contains(key), "{said}");
+        }
+    }
+    let random = "kind = \"random\"";
+    for (key, values) in [
+        ("epsilon_ratio", ["nan", "inf", "-1"]),
+        ("step_255", ["nan", "0", "-1"]),
+        ("cells", ["nan", "0", "2"]),
+    ] {
+        for value in values {
+            let said = said(random, &format!("{random}\n{key} = {value}"));
+            assert!(said.contains("defence random") && said.contains(key), "{said}");
+        }
+    }
+    assert!(said("[0, 1]", "[0, 0]").contains("a draw twice"));
+    assert!(said("[0, 1]", "[]").contains("seeds"));
+    assert!(said("\"small\"", "\"../small\"").contains("../small"));
+    assert!(said("\"small\"", "\"a/b\"").contains("--out"));
+    assert!(said("\"crops\"", "\"a\\nb\"").contains("one line"));
+    assert!(said(pgd, &format!("{pgd}\ndefences = []")).contains("asks for nothing"));
+    assert!(said("path = ", "paper = \"bogus\"\npath = ").contains("cityscapes-standard"));
+    assert!(said("path = ", "limit = 0\npath = ").contains("subject crops: limit"));
+    let doubled = format!("{SMALL}[[detector]]\nkind = \"variance\"");
+    assert!(parse(&doubled).unwrap_err().to_string().contains("two detectors"));
+    let alike = format!(
+        "{SMALL}[[defence]]\nkind=\"random\"\nname=\"a b\"\n[[defence]]\nkind=\"random\"\nname=\"a_b\""
+    );
+    assert!(parse(&alike).unwrap_err().to_string().contains("the same file"));
+    let number = parse(&SMALL.replacen(pgd, &format!("{pgd}\ntarget = 3"), 1)).unwrap();
+    assert_eq!(number.attacks[0].target.as_deref(), Some("3"));
 }

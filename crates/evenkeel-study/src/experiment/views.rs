@@ -22,7 +22,13 @@ pub fn view_set(name: &str) -> evenkeel::Result<ViewSet> {
                 ViewSet::standard().rules.into_iter().filter(|r| matches!(r, ViewRule::Colour { .. }));
             of(colours.cycle().take(8).collect())
         }
-        other => ViewSet::named(other)?,
+        other => ViewSet::named(other).map_err(|e| {
+            let names = "standard, reference, only-flip, only-resize, only-rotation, only-turn, only-colour";
+            evenkeel::Error::setting(
+                format!("views {other}"),
+                format!("is neither one of {names} nor a file of views ({e})"),
+            )
+        })?,
     })
 }
 

@@ -146,11 +146,17 @@ impl FrameWriter {
         if frame.rows() >= BLOCK { self.flush() } else { Ok(()) }
     }
 
-    /// Writes the rest and gives the file its name.
+    /// Writes the rest and gives the file its name. A table without rows is no file.
     ///
     /// # Errors
     /// If the file cannot be written.
     pub fn finish(mut self) -> Result<()> {
+        if self.frame.is_none() {
+            return match std::fs::remove_file(&self.path) {
+                Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::io(&self.path, e)),
+                _ => Ok(()),
+            };
+        }
         self.flush()?;
         #[cfg(feature = "parquet")]
         if let Some(writer) = self.writer.take() {

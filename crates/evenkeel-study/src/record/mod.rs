@@ -148,15 +148,29 @@ pub struct Clock {
     pub look_seconds: f64,
     /// The most memory the process had held by then, in bytes.
     pub peak_bytes: u64,
+    /// When it was made, in milliseconds since 1970: of two results of one key and image the later counts.
+    #[serde(default)]
+    pub made_at_ms: u64,
 }
 
 impl Entry {
     /// The entry as a log keeps it, with its picture behind it.
     ///
     /// # Errors
-    /// If a number has no form in JSON.
+    /// If a number is not finite: it has no form in JSON.
     pub fn payload(&self, picture: &[u8]) -> Result<Vec<u8>> {
-        let mut bytes = serde_json::to_vec(self).map_err(|e| Error::Request(e.to_string()))?;
+        let fail = |words: String| Err(Error::Request(format!("image {}: {words}", self.id)));
+        let mut bytes = match serde_json::to_vec(self) {
+            Ok(bytes) => bytes,
+            Err(e) => return fail(e.to_string()),
+        };
+        // such a number is written as null, which could not be read again
+        if Self::parse(&bytes).is_err() {
+            return fail(
+                "a result is not a finite number; look at the network's answer for it, and at the settings"
+                    .into(),
+            );
+        }
         bytes.push(b'\n');
         bytes.extend_from_slice(picture);
         Ok(bytes)

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use super::{Body, Clock, Entry, FrameWriter, Judged, Passes, Tally, Value};
 use crate::Result;
+use crate::experiment::spec::Needs;
 use crate::experiment::{Cell, Column, Design, Threat};
 use crate::store::{Key, Store};
 
@@ -113,6 +114,11 @@ fn whole(value: usize) -> Value {
     Value::Whole(Some(value as i64))
 }
 
+/// A distance in 1/255 without the rounding of f32, so that 4 is 4.
+fn steps_of_255(value: f64) -> f64 {
+    (value * 1e4).round() / 1e4
+}
+
 fn number(value: f64) -> Value {
     Value::Number(Some(value))
 }
@@ -146,7 +152,8 @@ fn threat(column: &Column) -> Vec<(&'static str, Value)> {
         Threat::Clean => ("clean".to_string(), None, None, None, None),
         Threat::Corruption { kind, severity } => (kind.clone(), None, None, None, Some(*severity as i64)),
         Threat::Attack(a) => {
-            (a.kind.clone(), Some(a.epsilon_255), Some(a.steps as i64), Some(a.weight), None)
+            let weight = (a.needs() == Needs::Objective).then_some(a.weight);
+            (a.kind.clone(), Some(a.epsilon_255), Some(a.steps as i64), weight, None)
         }
     };
     vec![
@@ -200,7 +207,7 @@ fn record(design: &Design, cell: &Cell, row: &Row) -> Vec<(&'static str, Value)>
     ]);
     if let Body::Shown(shown) = &row.shown.body {
         all.extend([
-            ("attack_linf_255", number(shown.linf_255)),
+            ("attack_linf_255", number(steps_of_255(shown.linf_255))),
             ("attack_l2", number(shown.l2)),
             ("attack_value", Value::Number(shown.value)),
             ("attack_seen_score", Value::Number(shown.seen_score)),
@@ -212,7 +219,7 @@ fn record(design: &Design, cell: &Cell, row: &Row) -> Vec<(&'static str, Value)>
         _ => None,
     });
     all.extend([
-        ("defence_linf_255", Value::Number(answered.map(|a| a.linf_255))),
+        ("defence_linf_255", Value::Number(answered.map(|a| steps_of_255(a.linf_255)))),
         ("defence_l2", Value::Number(answered.map(|a| a.l2))),
         ("objective_before", Value::Number(answered.and_then(|a| a.objective_before))),
         ("objective_after", Value::Number(answered.and_then(|a| a.objective_after))),

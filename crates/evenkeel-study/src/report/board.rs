@@ -27,6 +27,8 @@ pub struct Result1 {
     pub draw: u64,
     /// How right the answer is.
     pub score: f64,
+    /// The loss at the truth.
+    pub loss: f64,
     /// How right the bare network's is, for the same image shown.
     pub bare_score: f64,
     /// How near the answer is to the attack's target.
@@ -155,13 +157,13 @@ impl<'a> Board<'a> {
         (0..card.columns.len()).filter(|c| counts(&card.columns[*c].threat)).collect()
     }
 
-    /// For each image and draw, what the attack that hurt most left.
+    /// For each image and draw, what the attack that hurt most left: the lowest score, and of equal ones the highest loss.
     pub fn worst(&self, subject: usize, row: usize) -> Vec<&Result1> {
         let mut worst: BTreeMap<(&str, u64), &Result1> = BTreeMap::new();
         for column in self.attacks(subject) {
             for result in self.results(subject, column, row) {
                 let kept = worst.entry((&result.id, result.draw)).or_insert(result);
-                if result.score < kept.score {
+                if result.score < kept.score || (result.score == kept.score && result.loss > kept.loss) {
                     *kept = result;
                 }
             }
@@ -169,9 +171,14 @@ impl<'a> Board<'a> {
         worst.into_values().collect()
     }
 
-    /// The figure of the worst case.
+    /// The figure of the worst case: of the attacks chosen image by image, or of the one attack that left less than those together. (An image is judged by
+    /// its own score and the figure pools all images, so that can happen.)
     pub fn worst_figure(&self, subject: usize, row: usize) -> Option<Figure> {
-        self.remembered((subject, None, row), || self.worst(subject, row))
+        let chosen = self.remembered((subject, None, row), || self.worst(subject, row))?;
+        let whole = |f: &Figure| f.images == chosen.images;
+        let single =
+            self.attacks(subject).into_iter().filter_map(|c| self.figure(subject, c, row)).filter(whole);
+        Some(single.chain([chosen]).min_by(|a, b| a.value.total_cmp(&b.value)).unwrap_or(chosen))
     }
 
     /// How many of the attacks that count for the worst case a row has met.
@@ -239,6 +246,7 @@ fn result(cell: &Cell, row: &Row) -> Option<Result1> {
         id: row.shown.id.clone(),
         draw: cell.draw,
         score: answer.score,
+        loss: answer.loss,
         bare_score: bare.score,
         to_target: answer.to_target,
         bare_to_target: bare.to_target,

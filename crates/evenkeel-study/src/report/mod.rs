@@ -28,7 +28,7 @@ use table::Table;
 use warnings::Doubt;
 
 use crate::Result;
-use crate::experiment::Design;
+use crate::experiment::{Design, as_file_name};
 use crate::record::rows;
 use crate::run::Study;
 use crate::store::Store;
@@ -95,9 +95,15 @@ impl Report {
         }
         for subject in 0..design.subjects.len() {
             let mut parts = parts(&board, &detections, subject);
-            if let Some(study) = study {
-                let shown = gallery::galleries(study, store, &board, subject)?;
-                parts.extend(shown.into_iter().map(|(title, panels)| Part::Gallery(title, panels)));
+            match study.map(|study| gallery::galleries(study, store, &board, subject)) {
+                Some(Ok(shown)) => {
+                    parts.extend(shown.into_iter().map(|(title, panels)| Part::Gallery(title, panels)));
+                }
+                // the tables do not need the images
+                Some(Err(e)) => {
+                    report.remarks.push(format!("No gallery of {}: {e}", design.subjects[subject].rule.name))
+                }
+                None => {}
             }
             report.sections.push(Section { title: design.subjects[subject].rule.name.clone(), parts });
         }
@@ -120,8 +126,7 @@ impl Report {
         let latex: Vec<String> = self.tables().map(Table::latex).collect();
         write_atomically(folder.join("tables.tex"), latex.join("\n").as_bytes())?;
         for table in self.tables() {
-            let letter = |c: char| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '_' };
-            let name: String = table.name.chars().map(letter).collect();
+            let name = as_file_name(&table.name);
             write_atomically(folder.join(format!("{name}.csv")), table.csv().as_bytes())?;
         }
         Ok(page)
@@ -271,10 +276,12 @@ fn remarks(board: &Board<'_>, store: &Store) -> Vec<String> {
         ));
     }
     all.extend(design.left_out.iter().map(|words| format!("Not run: {words}.")));
-    let lacking = warnings::lacking(board);
-    if !lacking.is_empty() {
-        all.push(format!("An honest evaluation of a defence would also contain: {}.", lacking.join("; ")));
+    all.extend(warnings::lacking(board));
+    all.push(
+        "Attacked images were rounded to 8 bits, inside their budget, before anybody judged them.".into(),
+    );
+    if design.experiment.seeds.len() > 1 && design.subjects.iter().any(|s| !s.detectors.is_empty()) {
+        all.push("Detectors are judged on the first draw of the attacks.".into());
     }
-    all.push("Attacked images were rounded to 8 bits before anybody judged them.".into());
     all
 }

@@ -56,8 +56,8 @@ pub(super) fn scores(board: &Board<'_>, subject: usize) -> Table {
     if board.attacks(subject).len() > 1 {
         table.rows.push(worst_case(board, subject));
         table.notes.push(
-            "Worst case: for each image and draw, the untargeted attack of at most this radius that left the least, of those run against the defence. It is the \
-             honest figure of a defence."
+            "Worst case: for each image and draw, the untargeted attack of at most this radius that left the least, of those run against the defence (or the one attack that left less \
+             over all images). It is the honest figure of a defence; that of a random one also picks its unlucky draws."
                 .into(),
         );
     }

@@ -6,7 +6,7 @@
 
 use super::board::{Board, Figure};
 use crate::experiment::spec::Needs;
-use crate::experiment::{AttackSpec, Threat};
+use crate::experiment::{AttackSpec, NormName, Threat};
 
 /// One column that is an attack, with its figure in a row.
 struct Seen<'a> {
@@ -71,7 +71,7 @@ pub(super) fn doubts(board: &Board<'_>) -> Vec<Doubt> {
             masked(&place, bare, &seen, &mut all);
             monotone(&place, bare, &seen, &mut all);
             flat_terms(board, (subject, row), &place, &mut all);
-            unbounded(&place, card.classes, &seen, &mut all);
+            unbounded(&place, &seen, &mut all);
         }
     }
     all.sort_by_key(|doubt: &Doubt| doubt.slight);
@@ -88,16 +88,19 @@ fn masked(place: &str, bare: bool, seen: &[Seen<'_>], all: &mut Vec<Doubt>) {
     let transfer = |s: &&Seen<'_>| !bare && s.spec.needs() == Needs::Nothing && s.spec.kind != "square";
     let groups: [(Choice<'_>, &str); 2] =
         [(&blind, "which uses no gradient"), (&transfer, "made on the bare network")];
-    let lowest = |of: Choice<'_>, epsilon: f64| {
-        let same = seen.iter().filter(|s| s.spec.epsilon_255 == epsilon).filter(of);
+    let lowest = |of: Choice<'_>, (epsilon, norm): (f64, NormName)| {
+        let same = seen.iter().filter(|s| s.spec.epsilon_255 == epsilon && s.spec.norm == norm).filter(of);
         same.min_by(|a, b| a.figure.value.total_cmp(&b.figure.value))
     };
-    let mut radii: Vec<f64> = seen.iter().map(|s| s.spec.epsilon_255).collect();
-    radii.sort_by(f64::total_cmp);
-    radii.dedup();
+    let mut budgets: Vec<(f64, NormName)> = Vec::new();
+    for budget in seen.iter().map(|s| (s.spec.epsilon_255, s.spec.norm)) {
+        if !budgets.contains(&budget) {
+            budgets.push(budget);
+        }
+    }
     for (group, words) in groups {
-        for &epsilon in &radii {
-            let (Some(other), Some(best)) = (lowest(group, epsilon), lowest(&white, epsilon)) else {
+        for &budget in &budgets {
+            let (Some(other), Some(best)) = (lowest(group, budget), lowest(&white, budget)) else {
                 continue;
             };
             if other.figure.value < best.figure.value {
@@ -163,10 +166,12 @@ fn flat_terms(board: &Board<'_>, (subject, row): (usize, usize), place: &str, al
     }
 }
 
+/// What an attack without a bound may leave and still have reached the floor.
+const FLOOR: f64 = 0.05;
+
 /// With no bound an attack must reach the floor.
-fn unbounded(place: &str, classes: usize, seen: &[Seen<'_>], all: &mut Vec<Doubt>) {
-    let floor = 1.5 / classes.max(1) as f64;
-    for s in seen.iter().filter(|s| s.spec.epsilon_255 >= 128.0 && s.figure.value > floor) {
+fn unbounded(place: &str, seen: &[Seen<'_>], all: &mut Vec<Doubt>) {
+    for s in seen.iter().filter(|s| is_unbounded(s.spec) && s.figure.value > FLOOR) {
         all.push(Doubt::sure(format!(
             "Not at the floor: {place}: {} has next to no bound and still leaves {}.",
             s.label,
@@ -175,24 +180,59 @@ fn unbounded(place: &str, classes: usize, seen: &[Seen<'_>], all: &mut Vec<Doubt
     }
 }
 
-/// What an honest evaluation of a defence would contain and this study does not.
+/// Half of all there is, in every value.
+fn is_unbounded(spec: &AttackSpec) -> bool {
+    spec.norm == NormName::Linf && spec.epsilon_255 >= 128.0
+}
+
+/// What an honest evaluation of a defence would contain and this study does not: for every subject and defence that climbs, by what it met.
 pub(super) fn lacking(board: &Board<'_>) -> Vec<String> {
-    let experiment = &board.design.experiment;
-    if experiment.defences.iter().all(|d| d.kind == "none") || experiment.attacks.is_empty() {
-        return Vec::new();
+    let mut all: Vec<(Vec<String>, Vec<String>)> = Vec::new();
+    for (subject, card) in board.design.subjects.iter().enumerate() {
+        for (row, defence) in card.rows.iter().enumerate().filter(|(_, d)| d.climbs()) {
+            let met: Vec<&AttackSpec> = card
+                .columns
+                .iter()
+                .enumerate()
+                .filter(|(column, _)| !board.results(subject, *column, row).is_empty())
+                .filter_map(|(_, c)| match &c.threat {
+                    Threat::Attack(spec) => Some(spec),
+                    _ => None,
+                })
+                .collect();
+            if met.is_empty() {
+                continue;
+            }
+            let lacks = not_met(&met, board.design.experiment.seeds.len(), !card.detectors.is_empty());
+            let place = format!("{}, {}", card.rule.name, defence.label);
+            match all.iter_mut().find(|(known, _)| *known == lacks) {
+                Some((_, places)) => places.push(place),
+                None => all.push((lacks, vec![place])),
+            }
+        }
     }
-    let has = |kinds: &[&str]| experiment.attacks.iter().any(|a| kinds.contains(&a.kind.as_str()));
+    all.retain(|(lacks, _)| !lacks.is_empty());
+    let sentence = |(lacks, places): &(Vec<String>, Vec<String>)| {
+        format!("An honest evaluation of {} would also contain: {}.", places.join("; of "), lacks.join("; "))
+    };
+    all.iter().map(sentence).collect()
+}
+
+fn not_met(met: &[&AttackSpec], draws: usize, detects: bool) -> Vec<String> {
+    let has = |kind: &str| met.iter().any(|a| a.kind == kind);
+    let adaptive = || met.iter().filter(|a| a.needs() == Needs::Objective);
+    let several = |values: Vec<f64>| values.iter().any(|v| *v != values[0]);
     let checks = [
-        (has(&["bpda"]), "BPDA"),
-        (
-            experiment.attacks.iter().any(|a| a.kind == "bpda-eot" && a.draws.0.iter().any(|d| *d >= 20)),
-            "BPDA with at least 20 draws (EOT)",
-        ),
-        (has(&["fixed-seed"]), "an attacker who knows the defence's random numbers"),
-        (has(&["unrolled"]), "the gradient through the unrolled defence"),
-        (has(&["adaptive", "adaptive-apgd"]), "the adaptive attack with a sweep of its weight"),
-        (has(&["square"]), "a black-box attack"),
-        (experiment.seeds.len() > 1, "several draws of the defence's randomness"),
+        (has("bpda"), "BPDA"),
+        (met.iter().any(|a| a.kind == "bpda-eot" && a.draws >= 20), "BPDA with at least 20 draws (EOT)"),
+        (has("fixed-seed"), "an attacker who knows the defence's random numbers"),
+        (has("unrolled"), "the gradient through the unrolled defence"),
+        (several(adaptive().map(|a| a.weight).collect()), "the adaptive attack with a sweep of its weight"),
+        (has("square"), "a black-box attack"),
+        (several(met.iter().map(|a| a.epsilon_255).collect()), "larger and smaller budgets"),
+        (met.iter().any(|a| is_unbounded(a)), "a budget without bound"),
+        (draws > 1, "several draws of the defence's randomness"),
+        (!detects || adaptive().next().is_some(), "an attacker who also keeps the detector quiet"),
     ];
     checks.iter().filter(|(there, _)| !there).map(|(_, what)| (*what).to_string()).collect()
 }
@@ -200,7 +240,7 @@ pub(super) fn lacking(board: &Board<'_>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::{NormName, spec};
+    use crate::experiment::spec;
 
     fn seen<'a>(spec: &'a AttackSpec, label: &'a str, value: f64) -> Seen<'a> {
         Seen { label, spec, figure: Figure { value, interval: None, images: 4 } }
@@ -247,7 +287,7 @@ mod tests {
         let mut steps = Vec::new();
         monotone("s, e", false, &list, &mut steps);
         assert!(steps.len() == 2 && steps.iter().all(|s| s.words.contains("middle")), "{steps:?}");
-        unbounded("s, e", 10, &[seen(&free, "free", 0.5), seen(&pgd, "pgd", 0.5)], &mut all);
+        unbounded("s, e", &[seen(&free, "free", 0.5), seen(&pgd, "pgd", 0.5)], &mut all);
         assert!(all.len() == 3 && all[2].words.contains("Not at the floor"), "{all:?}");
     }
 
@@ -270,5 +310,38 @@ mod tests {
                 all[0].words
             );
         }
+    }
+
+    #[test]
+    fn what_a_defence_did_not_meet_is_named() {
+        let eot = |draws| AttackSpec { draws, ..attack("bpda-eot", 9, 4.0) };
+        let aimed = |weight| AttackSpec { weight, ..attack("adaptive", 9, 4.0) };
+        let (pgd, free) = (attack("pgd", 9, 4.0), attack("pgd", 9, 255.0));
+        let rest = ["bpda", "fixed-seed", "unrolled", "square"].map(|kind| attack(kind, 9, 4.0));
+        let (many, few) = (eot(20), eot(5));
+        let (one, two) = (aimed(1.0), aimed(10.0));
+        let mut met: Vec<&AttackSpec> = vec![&pgd, &free, &many, &one, &two];
+        met.extend(&rest);
+        assert!(not_met(&met, 2, true).is_empty());
+        assert_eq!(not_met(&met, 1, true), ["several draws of the defence's randomness"]);
+        met.retain(|a| a.kind != "bpda-eot" && a.weight != 10.0 && a.epsilon_255 == 4.0);
+        met.push(&few);
+        let lacks = not_met(&met, 2, true).join("; ");
+        for words in ["20 draws", "sweep", "budgets", "without bound"] {
+            assert!(lacks.contains(words), "{words}: {lacks}");
+        }
+        assert_eq!(lacks.matches(';').count(), 3, "{lacks}");
+        assert!(not_met(&[&pgd], 2, true).iter().any(|l| l.contains("detector quiet")));
+    }
+
+    #[test]
+    fn budgets_of_two_norms_are_not_compared() {
+        let square = AttackSpec { norm: NormName::L2, ..attack("square", 9, 4.0) };
+        let bpda = attack("bpda", 9, 4.0);
+        let mut all = Vec::new();
+        masked("s, e", false, &[seen(&square, "square", 0.3), seen(&bpda, "bpda", 0.4)], &mut all);
+        let half = AttackSpec { norm: NormName::L2, ..attack("pgd", 9, 128.0) };
+        unbounded("s, e", &[seen(&half, "half", 0.5)], &mut all);
+        assert!(all.is_empty(), "{all:?}");
     }
 }

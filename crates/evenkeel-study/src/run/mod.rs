@@ -23,6 +23,7 @@ use evenkeel::defence::Defence;
 use evenkeel::detect::Detector;
 use evenkeel::objective::{Equivariance, ViewObjective};
 
+use crate::experiment::as_file_name;
 use crate::experiment::spec::Needs;
 use crate::experiment::{Design, Experiment, Threat, Work};
 use crate::record::Entry;
@@ -75,6 +76,8 @@ pub struct Outcome {
     pub made: usize,
     /// Results that were there.
     pub kept: usize,
+    /// Results that were there for other pixels or another truth, and were made anew.
+    pub replaced: usize,
     /// Whether it was stopped before the end.
     pub stopped: bool,
 }
@@ -87,7 +90,8 @@ impl Study {
     pub fn load(experiment: Experiment, shelf: &[Embedded]) -> Result<Self> {
         let (mut subjects, mut cards) = (Vec::new(), Vec::new());
         for rule in &experiment.subjects {
-            let (subject, card) = Subject::load(rule, &experiment, shelf)?;
+            let (subject, card) = Subject::load(rule, &experiment, shelf)
+                .map_err(|e| Error::Request(format!("subject {}: {e}", rule.name)))?;
             subjects.push(subject);
             cards.push(card);
         }
@@ -129,6 +133,7 @@ impl Study {
             next: AtomicUsize::new(0),
             made: AtomicUsize::new(0),
             kept: AtomicUsize::new(0),
+            replaced: AtomicUsize::new(0),
             failed: Mutex::new(None),
         };
         std::thread::scope(|scope| {
@@ -144,7 +149,7 @@ impl Study {
         let stopped = shared.next.load(Ordering::SeqCst) < jobs.len() + effort.threads.max(1)
             && effort.stop.load(Ordering::SeqCst);
         let (made, kept) = (shared.made.into_inner(), shared.kept.into_inner());
-        Ok((store, Outcome { made, kept, stopped }))
+        Ok((store, Outcome { made, kept, replaced: shared.replaced.into_inner(), stopped }))
     }
 
     /// (place of the image, work), all works of an image together.
@@ -164,12 +169,11 @@ impl Study {
         let Threat::Attack(spec) = &card.columns[work.column].threat else { return None };
         let kit = &self.kits[work.subject];
         let (mut defence, mut objective): (_, Option<&dyn ViewObjective>) = (None, None);
+        // what the key says, and nothing else, so that the same key has the same image whichever column asked first
+        let spec = spec.canonical(spec.needs() == Needs::Defence && work.lens.is_none());
         match spec.needs() {
             Needs::Nothing => {}
-            Needs::Defence => {
-                let bare = card.rows.iter().position(|r| r.kind == "none").unwrap_or(0);
-                defence = Some(&kit.defences[work.lens.unwrap_or(bare)]);
-            }
+            Needs::Defence => defence = work.lens.map(|row| &kit.defences[row]),
             Needs::Objective => {
                 let row = work.lens.unwrap_or(0);
                 objective = Some(kit.defences[row].objective.as_deref().unwrap_or(&kit.plain[row]));
@@ -197,6 +201,7 @@ struct Shared<'a> {
     next: AtomicUsize,
     made: AtomicUsize,
     kept: AtomicUsize,
+    replaced: AtomicUsize,
     failed: Mutex<Option<Error>>,
 }
 
@@ -236,7 +241,10 @@ impl Shared<'_> {
     /// Adds a result to the store.
     fn keep(&self, entry: &Entry, picture: &[u8]) -> Result<()> {
         let mut store = self.store.lock().unwrap_or_else(|e| e.into_inner());
+        let stale = store.0.has(&entry.key, &entry.id, None)
+            && !store.0.has(&entry.key, &entry.id, Some(&entry.image));
         store.0.append(entry, picture)?;
+        self.replaced.fetch_add(usize::from(stale), Ordering::SeqCst);
         if store.1.elapsed() > SYNC {
             store.0.sync()?;
             store.1 = Instant::now();
@@ -367,23 +375,22 @@ impl Album {
         let root = shared.store.lock().unwrap_or_else(|e| e.into_inner()).0.folder().join("images");
         let lens = work.lens.map_or(String::new(), |row| format!(" through {}", card.rows[row].label));
         let column = format!("{}{lens} {}", card.columns[work.column].label, work.draw);
-        Self { folder: root.join(plain(&card.rule.name)).join(plain(&column)).join(plain(id)) }
+        Self {
+            folder: root
+                .join(as_file_name(&card.rule.name))
+                .join(as_file_name(&column))
+                .join(as_file_name(id)),
+        }
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.folder.join(format!("{}.png", plain(name)))
+        self.folder.join(format!("{}.png", as_file_name(name)))
     }
 
     fn save(&self, name: &str, image: &Image) -> Result<()> {
         std::fs::create_dir_all(&self.folder).map_err(|e| Error::io(&self.folder, e))?;
         Ok(image.save_png(self.path(name))?)
     }
-}
-
-/// A name that every file system takes.
-fn plain(name: &str) -> String {
-    let letter = |c: char| if c.is_alphanumeric() || "-_.=".contains(c) { c } else { '_' };
-    name.chars().map(letter).collect()
 }
 
 /// An eight-bit image, small: height, width, deflated bytes.

@@ -122,6 +122,7 @@ impl Subject {
             task: model.task.name().into(),
             class_names: model.class_names.clone(),
             classes: judged(model.classes, dataset.classes().len()),
+            variant: None,
             epsilon_255: rule.epsilon_255.unwrap_or(experiment.epsilon_255),
             images: (0..dataset.len()).map(|place| dataset.id(place)).collect(),
             columns: Vec::new(),
@@ -143,7 +144,8 @@ impl Subject {
     /// The image at a place, at the network's size, with its truth.
     pub(super) fn sample(&self, place: usize) -> Result<Sample> {
         let sample = self.dataset.sample(place)?;
-        let image = self.model.fit(&sample.image)?;
+        // as a file would hold it, so that an attack rounded alike stays within its budget of it
+        let image = self.model.fit(&sample.image)?.rounded_to_8_bits();
         let mut objects = None;
         let complain = |words: String| Err(Error::Request(format!("image {}: {words}", sample.id)));
         let truth = match sample.truth {
@@ -167,7 +169,7 @@ impl Subject {
             (Truth::Instances(_), "instance") => {}
             (_, task) => return complain(format!("its truth is not of the network's task, {task}")),
         }
-        let hash = hash_of(&image, &truth);
+        let hash = hash_of(&image, &truth, objects.as_ref());
         Ok(Sample { id: sample.id, image, truth, hash, objects })
     }
 
@@ -251,7 +253,7 @@ fn heads(
 }
 
 /// A hash of pixels and truth.
-fn hash_of(image: &Image, truth: &Truth) -> Key {
+fn hash_of(image: &Image, truth: &Truth, objects: Option<&Objects>) -> Key {
     let size = [image.height() as u64, image.width() as u64].map(u64::to_le_bytes).concat();
     let pixels: Vec<u8> = image.pixels().iter().flat_map(|v| v.to_le_bytes()).collect();
     let labels = |map: &LabelMap| map.labels().iter().flat_map(|l| l.to_le_bytes()).collect::<Vec<u8>>();
@@ -260,12 +262,17 @@ fn hash_of(image: &Image, truth: &Truth) -> Key {
         Truth::Map(map) => labels(map),
         Truth::Instances(all) => {
             let one = |object: &Instance| {
-                [vec![object.class as u8], object.mask.to_full().into_iter().map(u8::from).collect()]
+                [
+                    (object.class as u64).to_le_bytes().to_vec(),
+                    object.mask.to_full().into_iter().map(u8::from).collect(),
+                ]
             };
             all.iter().flat_map(one).flatten().collect()
         }
     };
-    Key::of_parts(&[&size, &pixels, &truth])
+    // crowds, areas and outlines at the image's own size decide a score as well
+    let objects = objects.map_or(String::new(), |o| format!("{:?}", o.truths));
+    Key::of_parts(&[&size, &pixels, &truth, objects.as_bytes()])
 }
 
 #[cfg(test)]

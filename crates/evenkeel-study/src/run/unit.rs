@@ -1,6 +1,6 @@
 //! One unit of work: change an image, defend it, look at it; and hold every answer against the truth.
 //!
-//! Attacked images are rounded to eight bits before anybody judges them, as a file would hold them. Seeds come from the experiment's seed, the draw
+//! Attacked images are rounded to eight bits, inside their budget, before anybody judges them, as a file would hold them; so is the image they start from. Seeds come from the experiment's seed, the draw
 //! and the image's name, so they depend neither on order nor on shards; a defence is judged with other random numbers than an attacker
 //! drew, except by `fixed-seed`, who knows them.
 
@@ -20,7 +20,7 @@ use evenkeel::{Image, Random};
 use super::count;
 use super::subject::{Sample, Subject};
 use crate::coco_instances::detected;
-use crate::experiment::spec::ERROR_ESTIMATE;
+use crate::experiment::spec::{ERROR_ESTIMATE, budget};
 use crate::experiment::{AttackSpec, DefenceSpec, Threat};
 use crate::metric::instance::InstanceScore;
 use crate::metric::key_of;
@@ -71,7 +71,7 @@ fn watched<T>(work: impl FnOnce() -> Result<T>) -> Result<(T, Stint)> {
 
 /// What an attack is made with.
 pub(super) struct Adversary<'a> {
-    pub(super) spec: &'a AttackSpec,
+    pub(super) spec: AttackSpec,
     /// The defence that it looks through.
     pub(super) defence: Option<&'a Defence>,
     /// The objective that it keeps high.
@@ -91,7 +91,8 @@ impl<'a> Bench<'a> {
     }
 
     fn entry(&self, key: Key, body: Body, stint: Stint, look_seconds: f64) -> Entry {
-        let clock = Clock { seconds: stint.seconds, look_seconds, peak_bytes: peak_bytes() };
+        let clock =
+            Clock { seconds: stint.seconds, look_seconds, peak_bytes: peak_bytes(), made_at_ms: now_ms() };
         Entry { key, id: self.sample.id.clone(), image: self.sample.hash, body, passes: stint.passes, clock }
     }
 
@@ -172,7 +173,8 @@ impl<'a> Bench<'a> {
             (Threat::Attack(_), Some(adversary)) => {
                 let outcome = self.attack(adversary, seeds)?;
                 let value = outcome.value.is_finite().then_some(outcome.value);
-                Ok((outcome.image.rounded_to_8_bits(), value, Some(outcome.score)))
+                let budget = budget(adversary.spec.norm, adversary.spec.epsilon_255);
+                Ok((budget.rounded(clean, &outcome.image), value, Some(outcome.score)))
             }
             (Threat::Attack(_), None) => Err(Error::Request("an attack needs an attacker".into())),
         })?;
@@ -187,7 +189,7 @@ impl<'a> Bench<'a> {
     }
 
     fn attack(&self, adversary: &Adversary<'_>, seeds: Seeds) -> Result<evenkeel::attack::Outcome> {
-        let spec = adversary.spec;
+        let spec = &adversary.spec;
         let situation = Situation {
             model: &self.subject.model,
             image: &self.sample.image,
@@ -306,6 +308,12 @@ fn target(subject: &Subject, sample: &Sample, words: &str, root: u64) -> Result<
         }
         Truth::Class(_) => Truth::Class(class),
     })
+}
+
+/// Milliseconds since 1970.
+fn now_ms() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |passed| passed.as_millis() as u64)
 }
 
 /// The most memory this process has held so far; 0 where the system does not say.

@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use evenkeel::image::write_atomically;
 
 use crate::experiment::Design;
-use crate::record::Entry;
+use crate::record::{ENDING, Entry};
 use crate::{Error, Result};
 
 /// A part of a study: the images whose number leaves this remainder.
@@ -70,6 +70,7 @@ struct Place {
     log: u32,
     offset: u64,
     image: Key,
+    made_at_ms: u64,
 }
 
 /// The results of a study, and a log to add to.
@@ -87,6 +88,30 @@ fn place_key(key: &Key, image: &str) -> Key {
     Key::of_parts(&[&key.bytes(), image.as_bytes()])
 }
 
+/// The logs of a folder, in the order of their names.
+fn log_paths(folder: &Path) -> Result<Vec<PathBuf>> {
+    let fail = |e| Error::io(folder, e);
+    let entries = std::fs::read_dir(folder).map_err(fail)?;
+    let paths = entries.map(|e| Ok(e?.path())).collect::<std::io::Result<Vec<_>>>();
+    let mut paths = paths.map_err(fail)?;
+    paths.retain(|p| p.extension().is_some_and(|e| e == "log"));
+    paths.sort();
+    Ok(paths)
+}
+
+/// Reads a log into the index; of two results of one key and image the later counts.
+fn index_log(path: &Path, log: u32, index: &mut HashMap<Key, Place>) -> Result<Log> {
+    Log::read(path, |offset, payload| {
+        let entry = Entry::parse(payload).map_err(|reason| Error::File { path: path.to_owned(), reason })?;
+        let place = Place { log, offset, image: entry.image, made_at_ms: entry.clock.made_at_ms };
+        let kept = index.entry(place_key(&entry.key, &entry.id)).or_insert(place);
+        if kept.made_at_ms <= place.made_at_ms {
+            *kept = place;
+        }
+        Ok(())
+    })
+}
+
 impl Store {
     /// Opens a folder to read what is there.
     ///
@@ -100,12 +125,7 @@ impl Store {
             own: None,
             mended: Vec::new(),
         };
-        let entries = std::fs::read_dir(folder).map_err(|e| Error::io(folder, e))?;
-        let paths = entries.map(|e| Ok(e?.path())).collect::<std::io::Result<Vec<_>>>();
-        let mut paths = paths.map_err(|e| Error::io(folder, e))?;
-        paths.retain(|p| p.extension().is_some_and(|e| e == "log"));
-        paths.sort();
-        for path in paths {
+        for path in log_paths(folder)? {
             store.take_in(&path)?;
         }
         Ok(store)
@@ -150,15 +170,26 @@ impl Store {
     }
 
     fn take_in(&mut self, path: &Path) -> Result<()> {
-        let log = self.logs.len() as u32;
-        let index = &mut self.index;
-        let read = Log::read(path, |offset, payload| {
-            let entry =
-                Entry::parse(payload).map_err(|reason| Error::File { path: path.to_owned(), reason })?;
-            index.insert(place_key(&entry.key, &entry.id), Place { log, offset, image: entry.image });
-            Ok(())
-        })?;
+        let read = index_log(path, self.logs.len() as u32, &mut self.index)?;
         self.logs.push(read);
+        Ok(())
+    }
+
+    /// Takes in what other shards have written since this was opened.
+    ///
+    /// # Errors
+    /// If a log is damaged anywhere but at its end.
+    pub fn look_again(&mut self) -> Result<()> {
+        let own = self.own.as_ref().map(|(own, _)| self.logs[*own].path().to_owned());
+        for path in log_paths(&self.folder)? {
+            if Some(&path) == own.as_ref() {
+                continue;
+            }
+            match self.logs.iter().position(|l| l.path() == path) {
+                Some(known) => self.logs[known] = index_log(&path, known as u32, &mut self.index)?,
+                None => self.take_in(&path)?,
+            }
+        }
         Ok(())
     }
 
@@ -212,7 +243,8 @@ impl Store {
         };
         let log = &mut self.logs[*own];
         let offset = log.append(&entry.payload(picture)?)?;
-        let place = Place { log: *own as u32, offset, image: entry.image };
+        let place =
+            Place { log: *own as u32, offset, image: entry.image, made_at_ms: entry.clock.made_at_ms };
         self.index.insert(place_key(&entry.key, &entry.id), place);
         Ok(())
     }
@@ -258,14 +290,23 @@ impl Store {
     /// # Errors
     /// If it cannot be written, or another process is at work on another experiment here.
     pub fn keep_design(&self, design: &Design) -> Result<()> {
-        if let Some(before) = read_design(&self.folder)?
-            && before != *design
-            && let Some(other) = self.others_at_work()?
-        {
-            let reason = format!(
-                "{other} is running another experiment here; wait for it, or name another folder with --out"
-            );
-            return Err(Error::File { path: self.folder.clone(), reason });
+        // one that cannot be read is written anew: results are in the logs
+        let before = read_design(&self.folder).unwrap_or(None);
+        if before.as_ref() != Some(design) {
+            if let Some(other) = self.others_at_work()?.filter(|_| before.is_some()) {
+                let reason = format!(
+                    "{other} is running another experiment here; wait for it, or name another folder with --out"
+                );
+                return Err(Error::File { path: self.folder.clone(), reason });
+            }
+            // tables of the experiment before would pass for this one's
+            for name in ["records", "timings", "detections"] {
+                let path = self.folder.join(format!("{name}.{ENDING}"));
+                match std::fs::remove_file(&path) {
+                    Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(Error::io(path, e)),
+                    _ => {}
+                }
+            }
         }
         write_atomically(self.folder.join("experiment.toml"), design.experiment.to_toml()?.as_bytes())?;
         write_atomically(self.folder.join("study.json"), design.to_json()?.as_bytes())?;

@@ -100,3 +100,35 @@ fn shards_are_parsed_and_part_the_images() {
     let shards: Vec<Shard> = ["1/3", "2/3", "3/3"].iter().map(|s| Shard::parse(s).unwrap()).collect();
     assert!((0..20).all(|place| shards.iter().filter(|s| s.has(place)).count() == 1));
 }
+
+/// Whatever the logs are called, of two results of one image the later counts; and what another shard writes meanwhile can be seen.
+#[test]
+fn the_later_of_two_logs_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let shard = |number, count| Store::open(folder.path(), Shard { number, count }).unwrap();
+    let at = |id, made_at_ms| Entry { clock: Clock { made_at_ms, ..Clock::default() }, ..entry(id) };
+    let (mut whole, mut third) = (shard(1, 1), shard(2, 3));
+    third.append(&at(0, 5), b"first").unwrap();
+    whole.append(&at(0, 9), b"second").unwrap();
+    assert!(third.get(&entry(0).key, "image 0").unwrap().unwrap().1 == b"first");
+    third.look_again().unwrap();
+    assert_eq!(third.get(&entry(0).key, "image 0").unwrap().unwrap().1, b"second");
+    third.append(&at(7, 9), b"seventh").unwrap();
+    whole.look_again().unwrap();
+    assert_eq!(whole.get(&entry(7).key, "image 7").unwrap().unwrap().1, b"seventh");
+    let read = Store::read(folder.path()).unwrap();
+    assert_eq!(read.get(&entry(0).key, "image 0").unwrap().unwrap().1, b"second");
+}
+
+#[test]
+fn a_result_that_could_not_be_read_again_is_not_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open(folder.path(), Shard::WHOLE).unwrap();
+    let detected = Detected { score: f64::NAN, variances: Vec::new(), cells: 0, true_error: None };
+    let broken = Entry { body: Body::Detected(detected), ..entry(3) };
+    let said = store.append(&broken, &[]).unwrap_err().to_string();
+    assert!(said.contains("image 3") && said.contains("finite"), "{said}");
+    store.append(&entry(3), &[]).unwrap();
+    drop(store);
+    assert_eq!(Store::read(folder.path()).unwrap().len(), 1);
+}
