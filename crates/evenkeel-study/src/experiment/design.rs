@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::spec::{self, Needs};
+use super::spec::{self, ERROR_ESTIMATE, Needs};
 use super::{Column, DefenceSpec, DetectorSpec, Experiment, SubjectRule, Threat};
 use crate::store::Key;
 use crate::{Error, Result};
@@ -135,6 +135,14 @@ impl Design {
             let kept = |kind: &str| !matches!(kind, "rotation" | "contrastive") || heads.contains_key(kind);
             card.rows.retain(|r| kept(&r.kind));
             card.detectors.retain(|d| kept(&d.kind));
+            let objects = card.task == "instance";
+            if objects && card.detectors.iter().any(|d| d.kind == ERROR_ESTIMATE) {
+                left_out.push(format!(
+                    "{ERROR_ESTIMATE} on {}: objects have no cells whose error could be estimated",
+                    card.rule.name
+                ));
+            }
+            card.detectors.retain(|d| !objects || d.kind != ERROR_ESTIMATE);
         }
         for subject in 1..subjects.len() {
             subjects[subject].variant = variant(&subjects[..subject], &subjects[subject]);

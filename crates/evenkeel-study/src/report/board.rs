@@ -60,6 +60,9 @@ pub struct Figure {
     pub images: usize,
 }
 
+/// (subject, column, row); no column for the worst case.
+type Asked = (usize, Option<usize>, usize);
+
 /// All results of a study.
 pub struct Board<'a> {
     /// The design.
@@ -67,7 +70,7 @@ pub struct Board<'a> {
     /// By (subject, column, row).
     pub cells: BTreeMap<(usize, usize, usize), Vec<Result1>>,
     /// Figures that were asked for already: a thousand resamplings each.
-    known: RefCell<BTreeMap<(usize, Option<usize>, usize), Option<Figure>>>,
+    known: RefCell<BTreeMap<Asked, Option<Figure>>>,
 }
 
 impl<'a> Board<'a> {
@@ -98,17 +101,12 @@ impl<'a> Board<'a> {
         self.remembered((subject, Some(column), row), || self.results(subject, column, row).iter().collect())
     }
 
-    fn remembered<'s>(
-        &'s self,
-        (subject, column, row): (usize, Option<usize>, usize),
-        results: impl FnOnce() -> Vec<&'s Result1>,
-    ) -> Option<Figure> {
-        let place = (subject, column, row);
-        if let Some(known) = self.known.borrow().get(&place) {
+    fn remembered<'s>(&'s self, asked: Asked, results: impl FnOnce() -> Vec<&'s Result1>) -> Option<Figure> {
+        if let Some(known) = self.known.borrow().get(&asked) {
             return *known;
         }
-        let figure = self.figure_of(subject, results().iter().map(|r| (r.id.as_str(), &r.tally)));
-        self.known.borrow_mut().insert(place, figure);
+        let figure = self.figure_of(asked.0, results().iter().map(|r| (r.id.as_str(), &r.tally)));
+        self.known.borrow_mut().insert(asked, figure);
         figure
     }
 

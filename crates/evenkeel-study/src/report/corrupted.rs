@@ -9,9 +9,12 @@ use super::table::{Entry, Table};
 use crate::experiment::spec::ERROR_ESTIMATE;
 use crate::experiment::{Design, Threat};
 
+/// Column and work by severity.
+type Found = BTreeMap<usize, (usize, usize)>;
+
 /// The corruptions of a subject: for each kind and severity the column and the work.
 struct Corruptions {
-    by_kind: Vec<(String, BTreeMap<usize, (usize, usize)>)>,
+    by_kind: Vec<(String, Found)>,
     severities: BTreeSet<usize>,
 }
 
@@ -34,7 +37,7 @@ impl Corruptions {
     /// A table with a row for each corruption and a column for each severity, from what a cell says of (column, work).
     fn table(&self, name: String, title: String, cell: impl Fn(usize, usize) -> Option<Entry>) -> Table {
         let severities = self.severities.iter().map(|s| format!("severity {s}"));
-        let row = |(kind, found): &(String, BTreeMap<usize, (usize, usize)>)| {
+        let row = |(kind, found): &(String, Found)| {
             let cells = self.severities.iter().map(|severity| {
                 let found = found.get(severity).and_then(|(column, work)| cell(*column, *work));
                 found.unwrap_or(Entry::nothing())
@@ -103,7 +106,7 @@ pub(super) fn detections(design: &Design, detections: &Detections, subject: usiz
             "Below 50 the score is lower for corrupted images than for clean ones: it points the wrong way."
                 .into(),
         );
-        let chart = |(kind, found): &(String, BTreeMap<usize, (usize, usize)>)| {
+        let chart = |(kind, found): &(String, Found)| {
             let of = |(severity, (_, work)): (&usize, &(usize, usize))| {
                 let other: &Said = detections.of(*work, place)?;
                 Some(curve(format!("severity {severity}"), normal, other))

@@ -87,8 +87,21 @@ impl Report {
         };
         if let Some((design, store)) = other {
             let theirs = Board::gather(design, store)?;
-            let parts = tables::comparison(&board, &theirs).into_iter().map(Part::Table).collect();
-            report.sections.push(Section { title: "Comparison".into(), parts });
+            let name = &design.experiment.name;
+            match tables::comparison(&board, &theirs) {
+                Some(table) => {
+                    report
+                        .sections
+                        .push(Section { title: "Comparison".into(), parts: vec![Part::Table(table)] });
+                }
+                None => report
+                    .remarks
+                    .push(format!("{name} has no cell of the same name, so nothing is compared.")),
+            }
+            let lacking = rows::missing(design, store).len();
+            if lacking > 0 {
+                report.remarks.push(format!("{name} is not complete: {lacking} of its images lack results."));
+            }
         }
         if let Some(table) = glance::summary(&board) {
             report.sections.push(Section { title: "At a glance".into(), parts: vec![Part::Table(table)] });

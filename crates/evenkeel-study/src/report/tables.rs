@@ -263,6 +263,7 @@ pub(super) fn comparison(board: &Board<'_>, other: &Board<'_>) -> Option<Table> 
         name: "comparison".into(),
         title: format!("{} beside {}, in %", board.design.experiment.name, other.design.experiment.name),
         head: ["subject", "attack", "defence", "here", "there", "difference"].map(String::from).to_vec(),
+        notes: vec!["Not alike: the two are of other settings, another network or another number of images, for all that they have the same names.".into()],
         ..Table::default()
     };
     for &(subject, column, row) in board.cells.keys() {
@@ -276,13 +277,21 @@ pub(super) fn comparison(board: &Board<'_>, other: &Board<'_>) -> Option<Table> 
         let (Some(here), Some(there)) = (board.figure(subject, column, row), other.figure(s, c, r)) else {
             continue;
         };
+        let theirs = &other.design.subjects[s];
+        let same = (&card.columns[column].threat, &card.rows[row])
+            == (&theirs.columns[c].threat, &theirs.rows[r])
+            && card.model == theirs.model
+            && here.images == there.images;
         table.rows.push(vec![
             Entry::words(labels.0.clone()),
             Entry::words(labels.1.clone()),
             Entry::words(labels.2.clone()),
             entry(&here),
             entry(&there),
-            Entry::words(format!("{:+.1}", 100.0 * (here.value - there.value))),
+            Entry {
+                aside: if same { String::new() } else { "not alike".into() },
+                ..Entry::words(format!("{:+.1}", 100.0 * (here.value - there.value)))
+            },
         ]);
     }
     (!table.rows.is_empty()).then_some(table)

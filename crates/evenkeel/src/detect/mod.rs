@@ -181,6 +181,7 @@ impl Looks {
         let extents = base.extents(&model.output)?;
         let flat = extents.cells() == 1;
         let look = |(view, scores): &(View, Tensor)| {
+            scores.check_finite(&model.output)?;
             let seen = scores.extents(&model.output)?;
             let map = probabilities(scores, seen, outputs);
             // a classifier's answer has no place to be brought back to
