@@ -66,7 +66,8 @@ pub(crate) fn run(args: &PlanArgs) -> Result<()> {
         }
     };
     let (mut units, mut total) = (0, Cost::default());
-    println!("{:<16} {:<28} {:>7} {:>10} {:>12}  time", "subject", "attack", "cells", "images", "passes");
+    let wide = design.subjects.iter().map(|card| card.rule.name.chars().count()).max().unwrap_or(0).max(8);
+    println!("{:<wide$} {:<28} {:>7} {:>10} {:>12}  time", "subject", "attack", "cells", "images", "passes");
     for (subject, card) in design.subjects.iter().enumerate() {
         for column in 0..card.columns.len() {
             let line = line(design, (subject, column), there.as_ref(), probe.as_deref());
@@ -74,7 +75,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<()> {
             total.seconds += line.cost.seconds;
             total.forwards += line.cost.forwards;
             total.backwards += line.cost.backwards;
-            println!("{}", line.words(card, column, threads, probe.is_some()));
+            println!("{}", line.words(card, column, threads, wide, probe.is_some()));
         }
     }
     design.left_out.iter().for_each(|words| println!("left out: {words}"));
@@ -100,12 +101,12 @@ struct Line {
 }
 
 impl Line {
-    fn words(&self, card: &SubjectCard, column: usize, threads: usize, probed: bool) -> String {
+    fn words(&self, card: &SubjectCard, column: usize, threads: usize, wide: usize, probed: bool) -> String {
         let time = if probed { duration(self.cost.seconds / threads as f64) } else { "–".into() };
         let passes = self.cost.forwards + self.cost.backwards;
         let passes = if probed { units::count(passes as f64).trim().to_string() } else { "–".into() };
         format!(
-            "{:<16} {:<28} {:>7} {:>10} {passes:>12}  {time}",
+            "{:<wide$} {:<28} {:>7} {:>10} {passes:>12}  {time}",
             card.rule.name, card.columns[column].label, self.cells, self.images
         )
     }

@@ -22,6 +22,7 @@ pub(crate) struct StatusArgs {
 pub(crate) fn run(args: &StatusArgs) -> Result<()> {
     let design = design_in(&args.folder)?;
     let store = Store::read(&args.folder)?;
+    let wide = design.subjects.iter().map(|card| card.rule.name.chars().count()).max().unwrap_or(0).max(8);
     let mut cells = Vec::new();
     let (mut have, mut want) = (0, 0);
     for cell in &design.cells {
@@ -36,7 +37,7 @@ pub(crate) fn run(args: &StatusArgs) -> Result<()> {
         if !args.json {
             let mark = if there == total { "done" } else { "" };
             println!(
-                "{:<16} {:<24} {:<28} {:>3} {there:>6}/{total:<6} {mark}",
+                "{:<wide$} {:<24} {:<28} {:>3} {there:>6}/{total:<6} {mark}",
                 card.rule.name, column.label, row.label, cell.draw
             );
         }

@@ -82,7 +82,13 @@ impl Source for FileSource {
             FileTruth::Class(class) => Truth::Class(*class),
             FileTruth::LabelFile(_) => return preparation.apply(self.load(index)?),
         };
-        let fault = |e| broken(&item.picture, &e, "fetch it again, or leave it out with --skip-bad");
+        let fault = |e| {
+            broken(
+                &item.picture,
+                &e,
+                "fetch it again or remove it; `data check` and `score` leave it out with --skip-bad",
+            )
+        };
         let image = preparation.image(Picture::load(&item.picture).map_err(fault)?).map_err(fault)?;
         Ok(Sample { id: item.id.clone(), image, truth })
     }
@@ -113,7 +119,9 @@ impl LabelRule {
 }
 
 pub(crate) fn load_picture(path: &Path) -> Result<Image, Offender> {
-    Image::load(path).map_err(|e| broken(path, &e, "fetch it again, or leave it out with --skip-bad"))
+    Image::load(path).map_err(|e| {
+        broken(path, &e, "fetch it again or remove it; `data check` and `score` leave it out with --skip-bad")
+    })
 }
 
 /// An offender out of an error whose text may begin with the path already.
