@@ -299,6 +299,29 @@ fn asked_to_stop_it_says_how_to_go_on() {
     assert!(image.join("attacked.png").is_file() && image.join("equivariance.png").is_file());
 }
 
+/// Who logs out after `nohup` finds the study done.
+#[test]
+#[cfg(target_os = "linux")]
+fn nohup_keeps_it_running() {
+    let bench = bench(SMALL);
+    let here = bench.path();
+    let script = format!("exec nohup {} study run my.toml --threads 1", env!("CARGO_BIN_EXE_evenkeel"));
+    let mut run = Command::new("bash")
+        .args(["-c", &script])
+        .current_dir(here)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let log = here.join("small.study/shard-1-of-1.log");
+    while std::fs::metadata(&log).map_or(0, |m| m.len()) < 4000 {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    Command::new("kill").args(["-HUP", &run.id().to_string()]).status().unwrap();
+    assert!(run.wait().unwrap().success());
+    assert!(here.join("small.study/records.parquet").exists());
+}
+
 #[test]
 fn every_template_runs_on_what_comes_with_the_program() {
     let bench = bench(SMALL);

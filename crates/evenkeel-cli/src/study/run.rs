@@ -34,28 +34,45 @@ pub(crate) struct RunArgs {
 /// Raised by Ctrl-C: what is in flight is finished.
 static STOP: AtomicBool = AtomicBool::new(false);
 
-/// Whether this process was started so that hang-ups or Ctrl-C pass it by (`nohup`, a job in the background): then they still should.
-fn deaf() -> bool {
+/// The first time what is in flight is finished; the second time there is no waiting.
+fn stop() {
+    if STOP.swap(true, Ordering::SeqCst) {
+        std::process::exit(130);
+    }
+    eprintln!("\nstopping: results in flight are finished first; once more stops at once");
+}
+
+#[cfg(unix)]
+fn listen() {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    let mut heard = vec![SIGINT, SIGTERM];
+    heard.extend((!hang_ups_pass_by()).then_some(SIGHUP));
+    match signal_hook::iterator::Signals::new(heard) {
+        Ok(mut signals) => {
+            std::thread::spawn(move || signals.forever().for_each(|_| stop()));
+        }
+        Err(_) => cannot_listen(),
+    }
+}
+
+#[cfg(not(unix))]
+fn listen() {
+    if ctrlc::set_handler(stop).is_err() {
+        cannot_listen();
+    }
+}
+
+fn cannot_listen() {
+    eprintln!("Ctrl-C cannot be heard here; it stops at once, and loses only what is in flight");
+}
+
+/// Whether this process was started so that a terminal's end passes it by (`nohup`): then it still should.
+#[cfg(unix)]
+fn hang_ups_pass_by() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let ignored = ignored.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0);
-    // signals 1 (hang-up) and 2 (interrupt)
-    ignored & 0b11 != 0
-}
-
-fn listen() {
-    if deaf() {
-        return;
-    }
-    let heard = ctrlc::set_handler(|| {
-        if STOP.swap(true, Ordering::SeqCst) {
-            std::process::exit(130);
-        }
-        eprintln!("\nstopping: results in flight are finished first; once more stops at once");
-    });
-    if heard.is_err() {
-        eprintln!("Ctrl-C cannot be heard here; it stops at once, and loses only what is in flight");
-    }
+    ignored & 1 != 0
 }
 
 pub(crate) fn run(args: &RunArgs) -> Result<()> {
