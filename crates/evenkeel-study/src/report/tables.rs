@@ -43,7 +43,11 @@ pub(super) fn scores(board: &Board<'_>, subject: usize) -> Table {
     for column in board.plain_columns(subject) {
         let mut line = vec![Entry::words(card.columns[column].label.clone())];
         for (row, defence) in card.rows.iter().enumerate() {
-            let mut cell = board.figure(subject, column, row).map_or(Entry::nothing(), |f| entry(&f));
+            let figure = board.figure(subject, column, row);
+            let mut cell = figure.map_or(Entry::nothing(), |f| entry(&f));
+            if let Some(some) = figure.filter(|f| f.images < card.images.len()) {
+                cell.aside = format!("{} {} images only", cell.aside, some.images).trim().to_string();
+            }
             let first = card.rows.iter().position(|r| r.kind == defence.kind) == Some(row);
             if let Some(known) = paper_figure(board, subject, column, row).filter(|_| first) {
                 cell.aside = format!("{} paper {known}", cell.aside).trim().to_string();
