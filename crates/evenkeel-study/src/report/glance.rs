@@ -4,7 +4,7 @@ use super::board::{Board, Figure};
 use super::detection::{entry, figure};
 use super::dots::{Dots, Mark};
 use super::table::{Entry, Table};
-use super::tables::median;
+use super::tables::{median, worst_entry};
 use crate::experiment::Threat;
 use crate::experiment::spec::Needs;
 
@@ -41,7 +41,7 @@ pub(super) fn summary(board: &Board<'_>) -> Option<Table> {
                 Entry::words(format!("{} ({})", card.rule.name, board.metric(subject))),
                 Entry::words(defence.label.clone()),
                 clean.map_or(Entry::nothing(), |f| entry(&f)),
-                entry(&worst).strong(),
+                worst_entry(board, subject, row),
                 gain.map_or(Entry::nothing(), Entry::words),
                 times.map_or(Entry::nothing(), Entry::words),
             ]);

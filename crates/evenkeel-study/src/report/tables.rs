@@ -72,19 +72,22 @@ pub(super) fn scores(board: &Board<'_>, subject: usize) -> Table {
     in_papers_layout(table)
 }
 
-/// The last line of the scores; a defence that met fewer attacks than another says so.
+/// The last line of the scores.
 fn worst_case(board: &Board<'_>, subject: usize) -> Vec<Entry> {
     let rows = 0..board.design.subjects[subject].rows.len();
-    let most = rows.clone().map(|row| board.met(subject, row)).max().unwrap_or(0);
-    let cell = |row: usize| {
-        let mut cell = board.worst_figure(subject, row).map_or(Entry::nothing(), |f| entry(&f));
-        let met = board.met(subject, row);
-        if (1..most).contains(&met) {
-            cell.aside = format!("{} of {met} of {most} attacks", cell.aside).trim().to_string();
-        }
-        cell.strong()
-    };
-    std::iter::once(Entry::words("worst case").strong()).chain(rows.map(cell)).collect()
+    let name = Entry::words("worst case").strong();
+    std::iter::once(name).chain(rows.map(|row| worst_entry(board, subject, row))).collect()
+}
+
+/// The worst case of a defence; one that met fewer attacks than another says so.
+pub(super) fn worst_entry(board: &Board<'_>, subject: usize, row: usize) -> Entry {
+    let rows = 0..board.design.subjects[subject].rows.len();
+    let (met, most) = (board.met(subject, row), rows.map(|row| board.met(subject, row)).max().unwrap_or(0));
+    let mut cell = board.worst_figure(subject, row).map_or(Entry::nothing(), |f| entry(&f));
+    if (1..most).contains(&met) {
+        cell.aside = format!("{} of {met} of {most} attacks", cell.aside).trim().to_string();
+    }
+    cell.strong()
 }
 
 fn paper_figure(board: &Board<'_>, subject: usize, column: usize, row: usize) -> Option<f64> {
