@@ -81,6 +81,7 @@ impl Network {
     pub fn from_graph(mut graph: Graph, limits: Limits) -> Result<Network> {
         graph.sort()?;
         graph.fold(&Room::new(Pool::new(limits.fold_bytes), limits))?;
+        graph.flush();
         let pool = Pool::new(limits.run_bytes);
         Ok(Network { graph: Arc::new(graph), plans: Arc::default(), pool, limits, literal: false })
     }

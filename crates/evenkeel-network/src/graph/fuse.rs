@@ -6,7 +6,7 @@ use std::sync::Arc;
 use evenkeel_kernels::conv2d::Weights;
 use evenkeel_kernels::tail::Activation;
 
-use super::{Graph, Node, ValueId};
+use super::{Graph, Node, ValueId, flush_values};
 use crate::op::Operator;
 use crate::op::clip::Clip;
 use crate::op::conv::{Conv, FusedConv};
@@ -195,7 +195,9 @@ impl Chain {
         }
     }
 
-    fn into_node(self, graph: &Graph, originals: Vec<Node>) -> Node {
+    fn into_node(mut self, graph: &Graph, originals: Vec<Node>) -> Node {
+        flush_values(&mut self.weights);
+        flush_values(&mut self.bias);
         let inputs: Vec<ValueId> = [Some(self.input), self.residual].into_iter().flatten().collect();
         let original = Plan::between(graph, originals.clone(), &inputs, &[self.output], true);
         let dims = self.shape.shape();

@@ -11,10 +11,12 @@ mod body;
 mod fuse;
 mod order;
 mod simplify;
+mod underflow;
 
 pub use body::Body;
 pub(crate) use fuse::fuse;
 pub(crate) use simplify::simplify;
+pub(crate) use underflow::flush_values;
 
 /// The index of a value in its graph.
 pub type ValueId = usize;
@@ -162,6 +164,11 @@ impl Graph {
     /// If such a node refuses its inputs or the room is used up.
     pub fn fold(&mut self, room: &Room) -> Result<()> {
         order::fold(self, room)
+    }
+
+    /// Takes weights below the smallest normal number for zero: they change no answer and take far longer to multiply by.
+    pub fn flush(&mut self) {
+        underflow::flush(self);
     }
 
     /// Names that look like this one, for an error message.

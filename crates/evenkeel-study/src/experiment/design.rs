@@ -15,7 +15,7 @@ use crate::store::Key;
 use crate::{Error, Result};
 
 /// Changes when the same settings may give other results than before.
-pub const REVISION: &str = concat!(env!("CARGO_PKG_VERSION"), "/2");
+pub const REVISION: &str = concat!(env!("CARGO_PKG_VERSION"), "/3");
 
 /// What is known of a subject once it is loaded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
