@@ -1,15 +1,13 @@
-//! `evenkeel study plan`: what would run, and what it would take, from one image run as a probe.
+//! `evenkeel study plan`: what would run, and what it would take, from a probe: one image of every subject with few steps of everything, counted on
+//! from there.
 //!
-//! The probe is the study itself on one image of every subject and one draw, into a folder that is thrown away. Hours are its seconds times the
-//! images and draws to come, over the threads; they hold for a machine that is as busy as it is now.
+//! Hours are seconds an image times the images and draws to come, over the threads; they hold for a machine that is as busy as it is now.
 
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
-use evenkeel_study::experiment::{Design, Experiment, SubjectCard};
-use evenkeel_study::record::Entry;
-use evenkeel_study::run::{Effort, Study};
+use evenkeel_study::experiment::{Design, SubjectCard};
+use evenkeel_study::run::{Cost, Forecast, Study};
 use evenkeel_study::store::{Key, Shard, Store, read_design};
 
 use super::progress::{Progress, duration};
@@ -32,37 +30,26 @@ pub(crate) struct PlanArgs {
     no_probe: bool,
 }
 
-/// What one image of a work takes.
-#[derive(Clone, Copy, Default)]
-struct Cost {
-    seconds: f64,
-    forwards: u64,
-    backwards: u64,
-}
-
-impl Cost {
-    fn add(&mut self, entry: &Entry) {
-        self.seconds += entry.clock.seconds + entry.clock.look_seconds;
-        self.forwards += entry.passes.forwards + 1;
-        self.backwards += entry.passes.backwards;
-    }
-}
-
 pub(crate) fn run(args: &PlanArgs) -> Result<()> {
     let experiment = args.subject.load()?;
     let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into));
-    let study = Study::load(experiment.clone(), &shelf())?;
+    let name = experiment.name.clone();
+    let study = Study::load(experiment, &shelf())?;
     let design = &study.design;
-    let folder = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.study", experiment.name)));
+    let folder = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.study")));
     let there = match read_design(&folder) {
         Ok(Some(_)) => Some(Store::read(&folder)?),
         _ => None,
     };
-    let (probe, peak) = match args.no_probe {
-        true => (None, 0),
+    let probe = match args.no_probe {
+        true => None,
         false => {
-            let (costs, peak) = probe(experiment, design)?;
-            (Some(costs), peak)
+            let once: Vec<usize> =
+                study.counts(Shard::WHOLE).iter().map(|images| usize::from(*images > 0)).collect();
+            let progress = Progress::new(design, &once, 1);
+            let forecast = study.forecast(&progress)?;
+            progress.finish();
+            Some(forecast)
         }
     };
     let (mut units, mut total) = (0, Cost::default());
@@ -70,23 +57,21 @@ pub(crate) fn run(args: &PlanArgs) -> Result<()> {
     println!("{:<wide$} {:<28} {:>7} {:>10} {:>12}  time", "subject", "attack", "cells", "images", "passes");
     for (subject, card) in design.subjects.iter().enumerate() {
         for column in 0..card.columns.len() {
-            let line = line(design, (subject, column), there.as_ref(), probe.as_deref());
+            let line = line(design, (subject, column), there.as_ref(), probe.as_ref());
             units += line.units;
-            total.seconds += line.cost.seconds;
-            total.forwards += line.cost.forwards;
-            total.backwards += line.cost.backwards;
+            total = total.plus(line.cost);
             println!("{}", line.words(card, column, threads, wide, probe.is_some()));
         }
     }
     design.left_out.iter().for_each(|words| println!("left out: {words}"));
     println!("{} cells, {units} results to make", design.cells.len());
-    if probe.is_some() {
+    if let Some(forecast) = &probe {
         println!(
             "{} forward passes and {} pullbacks; about {} on {threads} threads, as busy as this machine is now; {} of memory with one",
-            units::count(total.forwards as f64).trim(),
-            units::count(total.backwards as f64).trim(),
+            units::count(total.forwards).trim(),
+            units::count(total.backwards).trim(),
             duration(total.seconds / threads as f64),
-            units::bytes(peak as usize)
+            units::bytes(forecast.peak_bytes as usize)
         );
     }
     Ok(())
@@ -104,7 +89,7 @@ impl Line {
     fn words(&self, card: &SubjectCard, column: usize, threads: usize, wide: usize, probed: bool) -> String {
         let time = if probed { duration(self.cost.seconds / threads as f64) } else { "–".into() };
         let passes = self.cost.forwards + self.cost.backwards;
-        let passes = if probed { units::count(passes as f64).trim().to_string() } else { "–".into() };
+        let passes = if probed { units::count(passes).trim().to_string() } else { "–".into() };
         format!(
             "{:<wide$} {:<28} {:>7} {:>10} {passes:>12}  {time}",
             card.rule.name, card.columns[column].label, self.cells, self.images
@@ -116,7 +101,7 @@ fn line(
     design: &Design,
     (subject, column): (usize, usize),
     there: Option<&Store>,
-    probe: Option<&[Cost]>,
+    probe: Option<&Forecast>,
 ) -> Line {
     let card = &design.subjects[subject];
     let cells = design.cells.iter().filter(|c| (c.subject, c.column) == (subject, column)).count();
@@ -130,53 +115,9 @@ fn line(
         let open = |id: &&String| there.is_none_or(|s| keys.iter().any(|key| !s.has(key, id, None)));
         let images = card.images.iter().filter(open).count();
         line.units += images * keys.len();
-        if let Some(cost) = probe.map(|p| p[number]) {
-            line.cost.seconds += images as f64 * cost.seconds;
-            line.cost.forwards += images as u64 * cost.forwards;
-            line.cost.backwards += images as u64 * cost.backwards;
+        if let Some(forecast) = probe {
+            line.cost = line.cost.plus(forecast.works[number].times(images as f64));
         }
     }
     line
-}
-
-/// What one image of every work takes, and the most memory that was held. Draws cost alike, so one is run.
-fn probe(experiment: Experiment, whole: &Design) -> Result<(Vec<Cost>, u64)> {
-    let first = experiment.seeds[0];
-    let small = Experiment { limit: Some(1), seeds: vec![first], ..experiment };
-    let study = Study::load(small, &shelf())?;
-    let folder = tempfile::tempdir()?;
-    let store = Store::open(folder.path(), Shard::WHOLE)?;
-    let progress = Progress::new(&study.design, &study.counts(Shard::WHOLE), 1);
-    let never = AtomicBool::new(false);
-    let effort = Effort { threads: 1, shard: Shard::WHOLE, save_images: false, stop: &never };
-    let (store, _) = study.run(store, &effort, &progress)?;
-    progress.finish();
-    let mut peak = 0;
-    let mut costs = Vec::new();
-    for work in &whole.works {
-        // the same column through the same defence, at the first draw
-        let twin = study
-            .design
-            .works
-            .iter()
-            .find(|w| (w.subject, w.column, w.lens) == (work.subject, work.column, work.lens));
-        let mut cost = Cost::default();
-        if let Some(twin) = twin {
-            let id = &study.design.subjects[twin.subject].images[0];
-            let answers = twin.answers.iter().map(|a| (&a.key, whole.experiment.seeds.len()));
-            // on clean images a work holds the answers of every draw
-            let times = |n: usize| if work.answers.len() > twin.answers.len() { n } else { 1 };
-            let keys = std::iter::once((&twin.key, 1))
-                .chain(answers.map(|(key, n)| (key, times(n))))
-                .chain(twin.detections.iter().map(|d| (&d.0, 1)));
-            for (key, times) in keys {
-                if let Some((entry, _)) = store.get(key, id)? {
-                    (0..times).for_each(|_| cost.add(&entry));
-                    peak = peak.max(entry.clock.peak_bytes);
-                }
-            }
-        }
-        costs.push(cost);
-    }
-    Ok((costs, peak))
 }

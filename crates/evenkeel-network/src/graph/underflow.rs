@@ -30,7 +30,7 @@ pub(super) fn flush(graph: &mut Graph) {
         };
         let mut values = values.to_vec();
         flush_values(&mut values);
-        *constant = Tensor::new(&constant.shape().to_vec(), values);
+        *constant = Tensor::new(constant.shape(), values);
     }
 }
 

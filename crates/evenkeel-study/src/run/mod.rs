@@ -6,10 +6,12 @@
 
 mod count;
 mod gallery;
+mod probe;
 mod subject;
 mod unit;
 
 pub use gallery::Revisit;
+pub use probe::{Cost, Forecast};
 pub use subject::{Embedded, Subject};
 
 use std::io::{Read, Write};

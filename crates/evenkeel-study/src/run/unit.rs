@@ -317,7 +317,7 @@ fn now_ms() -> u64 {
 }
 
 /// The most memory this process has held so far; 0 where the system does not say.
-fn peak_bytes() -> u64 {
+pub(super) fn peak_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
     let kilobytes = line.and_then(|l| l.trim().trim_end_matches(" kB").parse::<u64>().ok());
