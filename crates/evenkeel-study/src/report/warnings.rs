@@ -187,7 +187,7 @@ fn is_unbounded(spec: &AttackSpec) -> bool {
 
 /// What an honest evaluation of a defence would contain and this study does not: for every subject and defence that climbs, by what it met.
 pub(super) fn lacking(board: &Board<'_>) -> Vec<String> {
-    let mut all: Vec<(Vec<String>, Vec<String>)> = Vec::new();
+    let mut all: Vec<(Vec<String>, Vec<Place>)> = Vec::new();
     for (subject, card) in board.design.subjects.iter().enumerate() {
         for (row, defence) in card.rows.iter().enumerate().filter(|(_, d)| d.climbs()) {
             let met: Vec<&AttackSpec> = card
@@ -204,7 +204,7 @@ pub(super) fn lacking(board: &Board<'_>) -> Vec<String> {
                 continue;
             }
             let lacks = not_met(&met, board.design.experiment.seeds.len(), !card.detectors.is_empty());
-            let place = format!("{}, {}", card.rule.name, defence.label);
+            let place = (card.rule.name.clone(), defence.label.clone());
             match all.iter_mut().find(|(known, _)| *known == lacks) {
                 Some((_, places)) => places.push(place),
                 None => all.push((lacks, vec![place])),
@@ -212,10 +212,41 @@ pub(super) fn lacking(board: &Board<'_>) -> Vec<String> {
         }
     }
     all.retain(|(lacks, _)| !lacks.is_empty());
-    let sentence = |(lacks, places): &(Vec<String>, Vec<String>)| {
-        format!("An honest evaluation of {} would also contain: {}.", places.join("; of "), lacks.join("; "))
+    let sentence = |(lacks, places): &(Vec<String>, Vec<Place>)| {
+        format!("An honest evaluation of {} would also contain: {}.", gathered(places), lacks.join("; "))
     };
     all.iter().map(sentence).collect()
+}
+
+/// A subject and a defence of it.
+type Place = (String, String);
+
+/// Names after which a list is cut short.
+const NAMED: usize = 4;
+
+/// The defences by subject; subjects with the same defences in one breath.
+fn gathered(places: &[Place]) -> String {
+    let mut of_subject: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (subject, defence) in places {
+        match of_subject.iter_mut().find(|(known, _)| known == subject) {
+            Some((_, defences)) => defences.push(defence),
+            None => of_subject.push((subject, vec![defence])),
+        }
+    }
+    let mut groups: Vec<(Vec<&str>, Vec<&str>)> = Vec::new();
+    for (subject, defences) in of_subject {
+        match groups.iter_mut().find(|(known, _)| *known == defences) {
+            Some((_, subjects)) => subjects.push(subject),
+            None => groups.push((defences, vec![subject])),
+        }
+    }
+    let list = |names: &[&str]| match names.len().saturating_sub(NAMED) {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names[..NAMED].join(", ")),
+    };
+    let words =
+        |(defences, subjects): &(Vec<&str>, Vec<&str>)| format!("{} on {}", list(defences), list(subjects));
+    groups.iter().map(words).collect::<Vec<_>>().join("; of ")
 }
 
 fn not_met(met: &[&AttackSpec], draws: usize, detects: bool) -> Vec<String> {
@@ -255,6 +286,15 @@ mod tests {
         let Threat::Attack(spec) = &columns[1].threat else { panic!("an attack") };
         assert_eq!(spec.norm, NormName::Linf);
         spec.clone()
+    }
+
+    #[test]
+    fn subjects_with_the_same_defences_share_a_breath_and_long_lists_are_cut() {
+        let place = |subject: &str, defence: &str| (subject.to_string(), defence.to_string());
+        let two = [place("a", "x"), place("a", "y"), place("b", "x"), place("b", "y"), place("c", "x")];
+        assert_eq!(gathered(&two), "x, y on a, b; of x on c");
+        let many: Vec<Place> = (1..=6).map(|i| place("a", &format!("d{i}"))).collect();
+        assert_eq!(gathered(&many), "d1, d2, d3, d4 and 2 more on a");
     }
 
     #[test]
