@@ -1,5 +1,5 @@
 #!/bin/sh
-# Lays out, in the current folder, the networks and images outside this repository that cifar.toml, espnet.toml, espnet-small.toml and yolo.toml name:
+# Lays out, in the current folder, the networks and images outside this repository that cifar.toml, espnet.toml and yolo.toml name:
 # links to $EVENKEEL_DATA, and a contract beside each network.
 #
 #     EVENKEEL_DATA=/where/they/are sh outside.sh && evenkeel study run cifar.toml
