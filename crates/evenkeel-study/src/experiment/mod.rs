@@ -13,7 +13,7 @@ mod template;
 mod views;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use design::{Answer, Cell, Design, SubjectCard, Work};
 pub use rule::{AttackRule, CorruptionRule, DefenceRule, DetectorRule, NormName, PairingName, SubjectRule};

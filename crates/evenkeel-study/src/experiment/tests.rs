@@ -37,7 +37,8 @@ fn parse(text: &str) -> Result<Experiment> {
     Experiment::parse(text, Path::new("my.toml"))
 }
 
-fn design(text: &str) -> Design {
+/// The design of an experiment whose subjects are classifiers with two images.
+pub(crate) fn design(text: &str) -> Design {
     let experiment = parse(text).unwrap();
     let card = |rule: &SubjectRule| SubjectCard {
         rule: rule.clone(),

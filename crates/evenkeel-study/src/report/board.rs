@@ -260,29 +260,11 @@ fn result(cell: &Cell, row: &Row) -> Option<Result1> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::{Experiment, SubjectCard};
-    use crate::store::Key;
-    use std::path::Path;
 
     fn design() -> Design {
         let text = "name = 'x'\n[[subject]]\nname = 's'\nmodel = 'm'\ndata = 'd'\npath = 'p'\n[[attack]]\nkind = 'pgd'\n[[attack]]\nkind = 'mim'\n\
                     [[attack]]\nkind = 'fgsm'\nepsilon_255 = 8\n[[attack]]\nkind = 'cw'\ntarget = 'permuted'";
-        let experiment = Experiment::parse(text, Path::new("x.toml")).unwrap();
-        let card = SubjectCard {
-            rule: experiment.subjects[0].clone(),
-            model: Key::of(&"m").unwrap(),
-            heads: BTreeMap::new(),
-            task: "classification".into(),
-            class_names: Vec::new(),
-            classes: 10,
-            variant: None,
-            epsilon_255: 4.0,
-            images: vec!["a".into(), "b".into()],
-            columns: Vec::new(),
-            rows: Vec::new(),
-            detectors: Vec::new(),
-        };
-        Design::new(experiment, vec![card]).unwrap()
+        crate::experiment::tests::design(text)
     }
 
     fn seen(id: &str, score: f64, loss: f64, right: bool) -> Result1 {
