@@ -1,6 +1,6 @@
 //! Weights too small for a normal number are taken for zero.
 //!
-//! Weight decay drives the weights of dead channels below 1.2e-38, where a processor's products take some fifty times as long. Such a weight
+//! Weight decay drives the weights of dead channels below 1.2e-38, where a processor's products take far longer. Such a weight
 //! changes no answer: what it adds vanishes in the rounding of any sum that matters. Numbers that are divided by or compared with are left
 //! alone.
 
