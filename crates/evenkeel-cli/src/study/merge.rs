@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use evenkeel_study::record::rows;
 use evenkeel_study::store::{Shard, Store, read_design};
 
-use super::{design_in, named};
+use super::{design_in, named, told};
 
 /// Join the folders of shards, and prove that nothing is missing
 #[derive(Debug, clap::Args)]
@@ -34,11 +34,11 @@ pub(crate) fn run(args: &MergeArgs) -> Result<()> {
     if read_design(&out)?.is_some_and(|there| there != design) {
         bail!("{} holds another study; name another folder with --out", out.display());
     }
-    let mut store = Store::open(&out, Shard::WHOLE)?;
+    let mut store = told(Store::open(&out, Shard::WHOLE)?);
     store.keep_design(&design)?;
     let mut taken = 0;
     for folder in &args.folders {
-        taken += store.take_from(&Store::read(folder)?, &design)?;
+        taken += store.take_from(&told(Store::read(folder)?), &design)?;
     }
     store.sync()?;
     let missing = rows::missing(&design, &store);

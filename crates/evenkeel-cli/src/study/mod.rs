@@ -14,7 +14,7 @@ use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use evenkeel_study::experiment::{Design, Experiment};
 use evenkeel_study::run::Embedded;
-use evenkeel_study::store::read_design;
+use evenkeel_study::store::{Store, read_design};
 
 use crate::shipped::SHELF;
 
@@ -77,6 +77,12 @@ fn named(missing: &[(String, String, usize)]) -> String {
         0 => lines,
         more => format!("{lines}\n  and {more} more"),
     }
+}
+
+/// The store, once what was found amiss in it is told.
+fn told(store: Store) -> Store {
+    store.amiss().iter().for_each(|words| eprintln!("{words}"));
+    store
 }
 
 /// The design of a folder that a study was run into.

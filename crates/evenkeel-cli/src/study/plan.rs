@@ -11,7 +11,7 @@ use evenkeel_study::run::{Cost, Forecast, Study};
 use evenkeel_study::store::{Key, Shard, Store, read_design};
 
 use super::progress::{Progress, duration};
-use super::{Subject, shelf};
+use super::{Subject, shelf, told};
 use crate::units;
 
 /// Say what would run, and what it would take
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<()> {
     let design = &study.design;
     let folder = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.study")));
     let there = match read_design(&folder) {
-        Ok(Some(_)) => Some(Store::read(&folder)?),
+        Ok(Some(_)) => Some(told(Store::read(&folder)?)),
         _ => None,
     };
     let probe = match args.no_probe {

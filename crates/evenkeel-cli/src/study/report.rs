@@ -7,7 +7,7 @@ use evenkeel_study::report::Report;
 use evenkeel_study::run::Study;
 use evenkeel_study::store::Store;
 
-use super::{design_in, shelf};
+use super::{design_in, shelf, told};
 
 /// Write a page and tables of a study
 #[derive(Debug, clap::Args)]
@@ -30,9 +30,9 @@ pub(crate) struct ReportArgs {
 
 pub(crate) fn run(args: &ReportArgs) -> Result<()> {
     let design = design_in(&args.folder)?;
-    let store = Store::read(&args.folder)?;
+    let store = told(Store::read(&args.folder)?);
     let other = match &args.compare {
-        Some(folder) => Some((design_in(folder)?, Store::read(folder)?)),
+        Some(folder) => Some((design_in(folder)?, told(Store::read(folder)?))),
         None => None,
     };
     let study = match args.no_gallery {

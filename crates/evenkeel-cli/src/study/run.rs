@@ -10,7 +10,7 @@ use evenkeel_study::run::{Effort, Outcome, Study, Subject as Loaded};
 use evenkeel_study::store::{Shard, Store, read_design};
 
 use super::progress::Progress;
-use super::{Subject, shelf};
+use super::{Subject, shelf, told};
 
 /// Run what is missing of an experiment
 #[derive(Debug, clap::Args)]
@@ -80,8 +80,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<()> {
     let experiment = args.subject.load()?;
     let folder = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.study", experiment.name)));
     // before the networks are read, so that a folder that cannot be used is told at once
-    let store = Store::open(&folder, shard)?;
-    store.mended().iter().for_each(|words| eprintln!("{words}"));
+    let store = told(Store::open(&folder, shard)?);
     let study = Study::load(experiment, &shelf())?;
     study.design.left_out.iter().for_each(|words| eprintln!("left out: {words}"));
     tell_of_change(&folder, &study.design, store.len());

@@ -7,7 +7,7 @@ use evenkeel_study::record::rows;
 use evenkeel_study::store::Store;
 use serde_json::json;
 
-use super::{design_in, named};
+use super::{design_in, named, told};
 
 /// Show how far each cell of a study is
 #[derive(Debug, clap::Args)]
@@ -21,7 +21,7 @@ pub(crate) struct StatusArgs {
 
 pub(crate) fn run(args: &StatusArgs) -> Result<()> {
     let design = design_in(&args.folder)?;
-    let store = Store::read(&args.folder)?;
+    let store = told(Store::read(&args.folder)?);
     let wide = design.subjects.iter().map(|card| card.rule.name.chars().count()).max().unwrap_or(0).max(8);
     let mut cells = Vec::new();
     let (mut have, mut want) = (0, 0);

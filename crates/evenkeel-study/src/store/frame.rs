@@ -1,12 +1,11 @@
-//! Frames: how results stand in a log so that a torn end can be told from damage.
+//! Frames: how results stand in a log so that each can be told from bytes that are none.
 //!
 //! ```text
 //! length u32 | check of the length u32 | checksum of the payload, 16 bytes | payload
 //! ```
 //!
-//! All little-endian. A write cut short leaves a frame that runs past the end of the file, or (where a file system keeps the length but not
-//! the bytes) zeros to the end: that is a torn end. Anything else that does not check is damage. Since the length has a check of its
-//! own, a damaged length is never taken for a torn end.
+//! All little-endian. A write cut short leaves bytes after which no sound frame comes: a torn end. Where one does come, the bytes between are
+//! damage. The check of the length lets a search for the next frame pass by all but one place of 2^32 without reading a payload.
 
 use super::Key;
 
@@ -17,14 +16,6 @@ pub(super) const MAGIC: &[u8; 16] = b"evenkeel study 1";
 
 /// The largest payload: a picture of many megapixels and some text.
 const LARGEST: u32 = 1 << 30;
-
-/// What stands at a place of a log.
-pub(super) enum Found {
-    /// A header whose payload has this length and checksum.
-    Frame { length: usize, checksum: [u8; 16] },
-    /// Bytes that are no header.
-    Damage,
-}
 
 fn length_check(length: u32) -> u32 {
     length.wrapping_mul(0x9e37_79b1).rotate_left(15) ^ 0x6576_656e
@@ -41,16 +32,13 @@ pub(super) fn framed(payload: &[u8]) -> Option<Vec<u8>> {
     Some(frame)
 }
 
-/// Reads a header.
-pub(super) fn header(bytes: &[u8; HEADER]) -> Found {
+/// Reads a header: the payload's length and checksum.
+pub(super) fn header(bytes: &[u8; HEADER]) -> Option<(usize, [u8; 16])> {
     let number = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
     let length = number(0);
-    if number(4) != length_check(length) || length > LARGEST {
-        return Found::Damage;
-    }
     let mut checksum = [0; 16];
     checksum.copy_from_slice(&bytes[8..HEADER]);
-    Found::Frame { length: length as usize, checksum }
+    (length <= LARGEST && number(4) == length_check(length)).then_some((length as usize, checksum))
 }
 
 /// Whether a payload is what was written.

@@ -1,10 +1,11 @@
 //! One append-only log: frames after a line of magic.
 
 use std::fs::File;
-use std::io::{BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::frame::{Found, HEADER, MAGIC, framed, header, sound};
+use super::frame::{HEADER, MAGIC, framed, header, sound};
 use crate::{Error, Result};
 
 /// A log on disk.
@@ -14,23 +15,17 @@ pub struct Log {
     file: File,
     /// Where the next frame goes.
     end: u64,
+    damage: Vec<Range<u64>>,
 }
 
 /// What a walk over a log came to.
 struct Walk {
     /// The end of the last sound frame.
     sound: u64,
-    /// Whether bytes of a frame cut short follow.
+    /// Whether bytes that are no sound frame follow.
     torn: bool,
-}
-
-fn damaged(path: &Path, at: u64, sound: usize) -> Error {
-    let file = path.display();
-    let reason = format!(
-        "is damaged at byte {at}; the {sound} results before it are sound. Put back a copy of the file, or keep those results and redo the \
-         rest: truncate -s {at} {file}"
-    );
-    Error::File { path: path.to_owned(), reason }
+    /// Bytes between sound frames that are none.
+    damage: Vec<Range<u64>>,
 }
 
 /// Reads as much as there is, up to the whole buffer.
@@ -47,58 +42,73 @@ fn fill(reader: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
     Ok(have)
 }
 
-/// Visits every sound frame.
+/// The payload of the frame at a place, if there is a sound one.
+fn frame_at(mut file: &File, at: u64) -> std::io::Result<Option<Vec<u8>>> {
+    let mut head = [0; HEADER];
+    file.seek(SeekFrom::Start(at))?;
+    if fill(&mut file, &mut head)? < HEADER {
+        return Ok(None);
+    }
+    let Some((length, checksum)) = header(&head) else { return Ok(None) };
+    let mut payload = Vec::new();
+    file.take(length as u64).read_to_end(&mut payload)?;
+    Ok((payload.len() == length && sound(&payload, &checksum)).then_some(payload))
+}
+
+/// Where the first sound frame from a place on begins.
+fn next_sound(mut file: &File, from: u64) -> std::io::Result<Option<u64>> {
+    let mut bytes = vec![0; 1 << 16];
+    let mut start = from;
+    loop {
+        file.seek(SeekFrom::Start(start))?;
+        let have = fill(&mut file, &mut bytes)?;
+        if have < HEADER {
+            return Ok(None);
+        }
+        let starts = have + 1 - HEADER;
+        for skip in 0..starts {
+            let head = bytes[skip..].first_chunk().and_then(header);
+            if head.is_some() && frame_at(file, start + skip as u64)?.is_some() {
+                return Ok(Some(start + skip as u64));
+            }
+        }
+        start += starts as u64;
+    }
+}
+
+/// Visits every sound frame. Damage is stepped over: what stands after it was written whole.
 fn walk(path: &Path, mut visit: impl FnMut(u64, &[u8]) -> Result<()>) -> Result<Walk> {
     let fail = |e| Error::io(path, e);
     let file = File::open(path).map_err(fail)?;
     let total = file.metadata().map_err(fail)?.len();
-    let mut reader = BufReader::with_capacity(1 << 16, file);
     let mut magic = [0; MAGIC.len()];
-    let have = fill(&mut reader, &mut magic).map_err(fail)?;
+    let have = fill(&mut &file, &mut magic).map_err(fail)?;
     if have < MAGIC.len() && MAGIC.starts_with(&magic[..have]) {
-        return Ok(Walk { sound: 0, torn: have > 0 });
+        return Ok(Walk { sound: 0, torn: have > 0, damage: Vec::new() });
     }
+    let mut walk = Walk { sound: MAGIC.len() as u64, torn: false, damage: Vec::new() };
     if magic != *MAGIC {
-        return Err(Error::File {
-            path: path.to_owned(),
-            reason: "is not a log of a study; move it away".into(),
-        });
-    }
-    let (mut at, mut count) = (MAGIC.len() as u64, 0);
-    loop {
-        let mut head = [0; HEADER];
-        let have = fill(&mut reader, &mut head).map_err(fail)?;
-        if have == 0 {
-            return Ok(Walk { sound: at, torn: false });
-        }
-        if have < HEADER {
-            return Ok(Walk { sound: at, torn: true });
-        }
-        let Found::Frame { length, checksum } = header(&head) else {
-            let mut rest = Vec::new();
-            reader.read_to_end(&mut rest).map_err(fail)?;
-            return match head.iter().chain(&rest).all(|b| *b == 0) {
-                true => Ok(Walk { sound: at, torn: true }),
-                false => Err(damaged(path, at, count)),
-            };
+        let Some(first) = next_sound(&file, 0).map_err(fail)? else {
+            let reason = "is not a log of a study; move it away".into();
+            return Err(Error::File { path: path.to_owned(), reason });
         };
-        let end = at + (HEADER + length) as u64;
-        if end > total {
-            return Ok(Walk { sound: at, torn: true });
-        }
-        let mut payload = vec![0; length];
-        let have = fill(&mut reader, &mut payload).map_err(fail)?;
-        if have < length || !sound(&payload, &checksum) {
-            // the last frame may have its length on disk and not its bytes
-            return match end == total {
-                true => Ok(Walk { sound: at, torn: true }),
-                false => Err(damaged(path, at, count)),
-            };
-        }
-        visit(at, &payload)?;
-        at = end;
-        count += 1;
+        walk.damage.push(0..first);
+        walk.sound = first;
     }
+    while walk.sound < total {
+        let at = walk.sound;
+        if let Some(payload) = frame_at(&file, at).map_err(fail)? {
+            visit(at, &payload)?;
+            walk.sound += (HEADER + payload.len()) as u64;
+        } else if let Some(next) = next_sound(&file, at + 1).map_err(fail)? {
+            walk.damage.push(at..next);
+            walk.sound = next;
+        } else {
+            walk.torn = true;
+            break;
+        }
+    }
+    Ok(walk)
 }
 
 impl Log {
@@ -107,7 +117,7 @@ impl Log {
         let fail = |e| Error::io(path, e);
         let mut file = File::options().create_new(true).read(true).write(true).open(path).map_err(fail)?;
         file.write_all(MAGIC).map_err(|e| full(path, e))?;
-        Ok(Self { path: path.to_owned(), file, end: MAGIC.len() as u64 })
+        Ok(Self { path: path.to_owned(), file, end: MAGIC.len() as u64, damage: Vec::new() })
     }
 
     /// Cuts off what a crash left at the end of a log, if anything; says so.
@@ -130,12 +140,12 @@ impl Log {
         Ok(Some(format!("{}: a result was cut short ({lost} bytes); it is redone", path.display())))
     }
 
-    /// Opens a log and shows where each payload begins. A torn end is left out.
+    /// Opens a log and shows where each payload begins. A torn end and damage are left out.
     pub(super) fn read(path: &Path, visit: impl FnMut(u64, &[u8]) -> Result<()>) -> Result<Self> {
         let walk = walk(path, visit)?;
         let writable = File::options().read(true).write(true).open(path);
         let file = writable.or_else(|_| File::open(path)).map_err(|e| Error::io(path, e))?;
-        Ok(Self { path: path.to_owned(), file, end: walk.sound.max(MAGIC.len() as u64) })
+        Ok(Self { path: path.to_owned(), file, end: walk.sound.max(MAGIC.len() as u64), damage: walk.damage })
     }
 
     /// The file.
@@ -143,22 +153,25 @@ impl Log {
         &self.path
     }
 
+    /// What is damaged, in words: a sentence for each stretch.
+    pub(super) fn complaints(&self) -> impl Iterator<Item = String> {
+        self.damage.iter().map(|bytes| {
+            format!(
+                "{}: {} bytes from byte {} on are damaged; what stood there does not count, all else does, and `study run` makes what is missing",
+                self.path.display(),
+                bytes.end - bytes.start,
+                bytes.start
+            )
+        })
+    }
+
     /// The payload of the frame at this place.
     pub(super) fn at(&self, offset: u64) -> Result<Vec<u8>> {
         let fail = |e| Error::io(&self.path, e);
-        let mut file = &self.file;
-        let mut head = [0; HEADER];
-        file.seek(SeekFrom::Start(offset)).map_err(fail)?;
-        file.read_exact(&mut head).map_err(fail)?;
-        let Found::Frame { length, checksum } = header(&head) else {
-            return Err(damaged(&self.path, offset, 0));
-        };
-        let mut payload = vec![0; length];
-        file.read_exact(&mut payload).map_err(fail)?;
-        match sound(&payload, &checksum) {
-            true => Ok(payload),
-            false => Err(damaged(&self.path, offset, 0)),
-        }
+        let reason = || format!("was sound and is damaged at byte {offset} now; run the same command again");
+        frame_at(&self.file, offset)
+            .map_err(fail)?
+            .ok_or_else(|| Error::File { path: self.path.clone(), reason: reason() })
     }
 
     /// Adds a frame and gives its place. If the disk refuses, the log ends where it ended before.

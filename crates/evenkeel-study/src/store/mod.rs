@@ -80,7 +80,7 @@ pub struct Store {
     index: HashMap<Key, Place>,
     /// The log that is written, and the lock that is held for it.
     own: Option<(usize, File)>,
-    mended: Vec<String>,
+    amiss: Vec<String>,
 }
 
 /// The key of a result: what was done, and to which image.
@@ -116,14 +116,14 @@ impl Store {
     /// Opens a folder to read what is there.
     ///
     /// # Errors
-    /// If a log is damaged anywhere but at its end.
+    /// If a log cannot be read.
     pub fn read(folder: &Path) -> Result<Self> {
         let mut store = Self {
             folder: folder.to_owned(),
             logs: Vec::new(),
             index: HashMap::new(),
             own: None,
-            mended: Vec::new(),
+            amiss: Vec::new(),
         };
         for path in log_paths(folder)? {
             store.take_in(&path)?;
@@ -134,7 +134,7 @@ impl Store {
     /// Opens a folder to add the results of a shard, making the folder if need be. A result cut short by a crash is cut off.
     ///
     /// # Errors
-    /// If another process writes this shard, the folder cannot be written, or a log is damaged anywhere but at its end.
+    /// If another process writes this shard, the folder cannot be written, or a log cannot be read.
     pub fn open(folder: &Path, shard: Shard) -> Result<Self> {
         let fail = |e: std::io::Error| Error::File {
             path: folder.to_owned(),
@@ -165,12 +165,13 @@ impl Store {
             }
         };
         store.own = Some((own, lock));
-        store.mended.extend(mended);
+        store.amiss.extend(mended);
         Ok(store)
     }
 
     fn take_in(&mut self, path: &Path) -> Result<()> {
         let read = index_log(path, self.logs.len() as u32, &mut self.index)?;
+        self.amiss.extend(read.complaints());
         self.logs.push(read);
         Ok(())
     }
@@ -178,7 +179,7 @@ impl Store {
     /// Takes in what other shards have written since this was opened.
     ///
     /// # Errors
-    /// If a log is damaged anywhere but at its end.
+    /// If a log cannot be read.
     pub fn look_again(&mut self) -> Result<()> {
         let own = self.own.as_ref().map(|(own, _)| self.logs[*own].path().to_owned());
         for path in log_paths(&self.folder)? {
@@ -193,9 +194,9 @@ impl Store {
         Ok(())
     }
 
-    /// What was mended on opening, in words.
-    pub fn mended(&self) -> &[String] {
-        &self.mended
+    /// What was found amiss on opening, in words.
+    pub fn amiss(&self) -> &[String] {
+        &self.amiss
     }
 
     /// The folder.

@@ -22,6 +22,15 @@ fn filled(folder: &Path, count: usize) -> PathBuf {
     folder.join("shard-1-of-1.log")
 }
 
+/// Where a log with none, one, two results ends, up to this many.
+fn ends(most: usize) -> Vec<usize> {
+    let length = |count| {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::read(filled(folder.path(), count)).unwrap().len()
+    };
+    (0..=most).map(length).collect()
+}
+
 #[test]
 fn what_was_written_is_read_back_and_replaced_by_what_comes_later() {
     let folder = tempfile::tempdir().unwrap();
@@ -43,12 +52,7 @@ fn a_log_cut_anywhere_loses_at_most_the_last_result_and_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let log = filled(folder.path(), 3);
     let whole = std::fs::read(&log).unwrap();
-    let ends: Vec<usize> = (0..=3)
-        .map(|n| {
-            let other = tempfile::tempdir().unwrap();
-            std::fs::read(filled(other.path(), n)).unwrap().len()
-        })
-        .collect();
+    let ends = ends(3);
     for cut in 0..whole.len() {
         std::fs::write(&log, &whole[..cut]).unwrap();
         let mut store = Store::open(folder.path(), Shard::WHOLE).unwrap();
@@ -63,24 +67,41 @@ fn a_log_cut_anywhere_loses_at_most_the_last_result_and_goes_on() {
     assert_eq!(Store::open(folder.path(), Shard::WHOLE).unwrap().len(), 2);
 }
 
+/// Damage costs the results it touches and no other; they can be added again, and the log says where it is hurt.
 #[test]
-fn damage_before_the_end_is_refused_with_what_to_do() {
+fn damage_costs_what_it_touches_and_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let log = filled(folder.path(), 3);
     let whole = std::fs::read(&log).unwrap();
-    let last = std::fs::read(filled(tempfile::tempdir().unwrap().path(), 2)).unwrap().len();
-    for at in (0..last).step_by(7) {
+    let ends = ends(2);
+    for at in (0..ends[2]).step_by(7) {
         let mut bytes = whole.clone();
         bytes[at] ^= 0x40;
         std::fs::write(&log, &bytes).unwrap();
-        let Err(error) = Store::open(folder.path(), Shard::WHOLE) else {
-            panic!("damage at {at} was not seen")
-        };
-        let said = error.to_string();
-        assert!(said.contains("shard-1-of-1.log"), "{said}");
-        assert!(said.contains("truncate -s") || said.contains("move it away"), "{said}");
+        let hurt = ends.iter().filter(|end| **end <= at).count();
+        let said = Store::read(folder.path()).unwrap().amiss().join(" ");
+        assert!(said.contains("shard-1-of-1.log") && said.contains("are damaged"), "at {at}: {said}");
+        let from = if hurt == 0 { 0 } else { ends[hurt - 1] };
+        assert!(
+            said.contains(&format!("{} bytes from byte {from} on", ends[hurt] - from)),
+            "at {at}: {said}"
+        );
+        let mut store = Store::open(folder.path(), Shard::WHOLE).unwrap();
         assert_eq!(std::fs::read(&log).unwrap(), bytes, "nothing was touched");
+        for id in 0..3 {
+            let there = store.get(&entry(id).key, &format!("image {id}")).unwrap();
+            // what is hurt before the first result is the line that says what the file is
+            assert_eq!(there.is_none(), id + 1 == hurt, "image {id}, damage at {at}");
+        }
+        if hurt > 0 {
+            store.append(&entry(hurt - 1), &[]).unwrap();
+            drop(store);
+            assert_eq!(Store::read(folder.path()).unwrap().len(), 3);
+        }
     }
+    std::fs::write(&log, b"these are the notes of somebody").unwrap();
+    let Err(error) = Store::open(folder.path(), Shard::WHOLE) else { panic!("notes were taken for results") };
+    assert!(error.to_string().contains("move it away"), "{error}");
 }
 
 #[test]
