@@ -43,9 +43,12 @@ pub(crate) struct AttackArgs {
     /// Weight of the adaptive attack's second term
     #[arg(long, default_value_t = 1000.0)]
     weight: f64,
-    /// Draws of the defence's randomness for bpda-eot
+    /// Draws of the defence's randomness for bpda-eot and unrolled-eot
     #[arg(long, default_value_t = 20)]
     draws: usize,
+    /// Steps of APGD on the bare network that attacks through the defence start from
+    #[arg(long, value_name = "STEPS", default_value_t = 0)]
+    warm_steps: usize,
     /// How much of the past mim keeps
     #[arg(long, default_value_t = 0.5)]
     momentum: f32,
@@ -86,6 +89,7 @@ impl AttackArgs {
             restarts: self.restarts,
             weight: self.weight,
             draws: self.draws,
+            warm_steps: self.warm_steps,
             momentum: self.momentum,
             confidence: self.confidence.unwrap_or(plain.confidence),
             targets: self.targets,

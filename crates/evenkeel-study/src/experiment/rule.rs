@@ -80,9 +80,12 @@ pub struct AttackRule {
     /// Weight of the adaptive attack's second term.
     #[serde(default = "thousand")]
     pub weight: Sweep<f64>,
-    /// Draws of the defence's randomness for `bpda-eot`.
+    /// Draws of the defence's randomness for `bpda-eot` and `unrolled-eot`.
     #[serde(default = "twenty")]
     pub draws: Sweep<usize>,
+    /// Steps of APGD on the bare network that an attack through the defence starts from.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub warm_steps: usize,
     /// How much of the past `mim` keeps.
     #[serde(default = "half")]
     pub momentum: f64,
@@ -126,6 +129,12 @@ fn at_least_one<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Er
         true => Err(serde::de::Error::custom("an empty list asks for nothing; leave the key out for all")),
         false => Ok(names),
     }
+}
+
+/// What is written only where it is asked for, so that the keys of results without it stay as they were.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+pub(super) fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 fn once() -> usize {

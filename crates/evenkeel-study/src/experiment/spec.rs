@@ -62,6 +62,9 @@ pub struct AttackSpec {
     pub weight: f64,
     /// Draws that an expectation averages.
     pub draws: usize,
+    /// Steps on the bare network before those through the defence.
+    #[serde(default, skip_serializing_if = "super::rule::is_zero")]
+    pub warm_steps: usize,
     /// What `mim` keeps.
     pub momentum: f64,
     /// The margin that is enough.
@@ -103,11 +106,12 @@ impl AttackSpec {
         }
         let kind = spec.kind.as_str();
         let keep = |kinds: &[&str]| kinds.contains(&kind);
-        let (weight, draws) = (keep(&["adaptive", "adaptive-apgd"]), keep(&["bpda-eot"]));
+        let (weight, draws) = (keep(&["adaptive", "adaptive-apgd"]), keep(&["bpda-eot", "unrolled-eot"]));
         let (momentum, targets) = (keep(&["mim"]), keep(&["apgd-t"]));
-        let (sharpness, confidence) = (keep(&["unrolled"]), keep(&["cw", "cw-l2", "square"]));
+        let (sharpness, confidence) = (keep(&["unrolled", "unrolled-eot"]), keep(&["cw", "cw-l2", "square"]));
         spec.weight = if weight { spec.weight } else { 0.0 };
         spec.draws = if draws { spec.draws } else { 0 };
+        spec.warm_steps = if spec.needs() == Needs::Defence { spec.warm_steps } else { 0 };
         spec.momentum = if momentum { spec.momentum } else { 0.0 };
         spec.targets = if targets { spec.targets } else { 0 };
         spec.sharpness = if sharpness { spec.sharpness } else { 0.0 };
@@ -124,6 +128,7 @@ impl AttackSpec {
             restarts: self.restarts,
             weight: self.weight,
             draws: self.draws,
+            warm_steps: self.warm_steps,
             momentum: self.momentum as f32,
             confidence: self.confidence.map_or(plain.confidence, |c| c as f32),
             targets: self.targets,
@@ -292,6 +297,10 @@ fn attacks(rule: &AttackRule, epsilon: f64) -> Result<Vec<Column>> {
     if rule.target.is_some() && !attack.targeted {
         return Err(Error::Request(format!("attack {}: has no targeted form", rule.kind)));
     }
+    if rule.warm_steps > 0 && !attack.needs_defence {
+        let words = "looks through no defence, so warm_steps are nothing to it";
+        return Err(Error::Request(format!("attack {}: {words}", rule.kind)));
+    }
     let radii = rule.epsilon_255.as_ref().map_or(vec![epsilon], |sweep| sweep.0.clone());
     let name = rule.name.as_deref().unwrap_or(&rule.kind);
     let mut all = Vec::new();
@@ -316,6 +325,7 @@ fn attacks(rule: &AttackRule, epsilon: f64) -> Result<Vec<Column>> {
                             restarts: rule.restarts,
                             weight,
                             draws,
+                            warm_steps: rule.warm_steps,
                             momentum: rule.momentum,
                             confidence: rule.confidence,
                             targets: rule.targets,

@@ -59,6 +59,7 @@ impl Experiment {
             most(&mut attack.steps);
             most(&mut attack.draws);
             attack.targets = attack.targets.min(2);
+            attack.warm_steps = attack.warm_steps.min(2);
         }
         self.defences.iter_mut().for_each(|defence| most(&mut defence.steps));
         self.seeds.truncate(1);

@@ -86,8 +86,14 @@ fn masked(place: &str, bare: bool, seen: &[Seen<'_>], all: &mut Vec<Doubt>) {
         false => s.spec.needs() != Needs::Nothing,
     };
     let transfer = |s: &&Seen<'_>| !bare && s.spec.needs() == Needs::Nothing && s.spec.kind != "square";
-    let groups: [(Choice<'_>, &str); 2] =
-        [(&blind, "which uses no gradient"), (&transfer, "made on the bare network")];
+    let groups: [(Choice<'_>, &str, &str); 2] = [
+        (&blind, "which uses no gradient", ""),
+        (
+            &transfer,
+            "made on the bare network",
+            " With `warm_steps`, attacks through the defence start there.",
+        ),
+    ];
     let lowest = |of: Choice<'_>, (epsilon, norm): (f64, NormName)| {
         let same = seen.iter().filter(|s| s.spec.epsilon_255 == epsilon && s.spec.norm == norm).filter(of);
         same.min_by(|a, b| a.figure.value.total_cmp(&b.figure.value))
@@ -98,7 +104,7 @@ fn masked(place: &str, bare: bool, seen: &[Seen<'_>], all: &mut Vec<Doubt>) {
             budgets.push(budget);
         }
     }
-    for (group, words) in groups {
+    for (group, words, remedy) in groups {
         for &budget in &budgets {
             let (Some(other), Some(best)) = (lowest(group, budget), lowest(&white, budget)) else {
                 continue;
@@ -106,7 +112,7 @@ fn masked(place: &str, bare: bool, seen: &[Seen<'_>], all: &mut Vec<Doubt>) {
             if other.figure.value < best.figure.value {
                 let words = format!(
                     "Masked gradients? {place}: {} ({words}) leaves {}, less than the strongest white-box attack, {}, which leaves {}. The defended \
-                     figure under white-box attack is too high; believe the lower one.",
+                     figure under white-box attack is too high; believe the lower one.{remedy}",
                     other.label,
                     percent(other.figure.value),
                     best.label,
@@ -257,7 +263,7 @@ fn not_met(met: &[&AttackSpec], draws: usize, detects: bool) -> Vec<String> {
         (has("bpda"), "BPDA"),
         (met.iter().any(|a| a.kind == "bpda-eot" && a.draws >= 20), "BPDA with at least 20 draws (EOT)"),
         (has("fixed-seed"), "an attacker who knows the defence's random numbers"),
-        (has("unrolled"), "the gradient through the unrolled defence"),
+        (has("unrolled") || has("unrolled-eot"), "the gradient through the unrolled defence"),
         (several(adaptive().map(|a| a.weight).collect()), "the adaptive attack with a sweep of its weight"),
         (has("square"), "a black-box attack"),
         (several(met.iter().map(|a| a.epsilon_255).collect()), "larger and smaller budgets"),
@@ -308,6 +314,7 @@ mod tests {
         );
         masked("s, e", false, &[seen(&pgd, "pgd", 0.3), seen(&bpda, "bpda", 0.4)], &mut all);
         assert!(all.len() == 2 && all[1].words.contains("made on the bare network"), "{all:?}");
+        assert!(all[1].words.contains("warm_steps") && !all[0].words.contains("warm_steps"), "{all:?}");
         masked("s, e", false, &[seen(&pgd, "pgd", 0.5), seen(&bpda, "bpda", 0.4)], &mut all);
         masked("s, none", true, &[seen(&pgd, "pgd", 0.2), seen(&square, "square", 0.4)], &mut all);
         assert_eq!(all.len(), 2, "{all:?}");

@@ -72,9 +72,10 @@ struct Extent {
     steps: usize,
     draws: usize,
     gradients: usize,
+    warm_steps: usize,
 }
 
-const ONE: Extent = Extent { steps: 1, draws: 1, gradients: 1 };
+const ONE: Extent = Extent { steps: 1, draws: 1, gradients: 1, warm_steps: 0 };
 
 impl Study {
     /// What one image of every work takes, from few steps on the first image of every subject.
@@ -112,12 +113,24 @@ impl Study {
         let whole = match self.adversary(work) {
             Some(Adversary { spec, defence, .. }) => {
                 let lens = defence.and(work.lens).map(|row| &self.design.subjects[work.subject].rows[row]);
-                Extent { steps: spec.steps, draws: spec.draws, gradients: lens.map_or(1, gradients) }
+                Extent {
+                    steps: spec.steps,
+                    draws: spec.draws,
+                    gradients: lens.map_or(1, gradients),
+                    warm_steps: spec.warm_steps,
+                }
             }
             None => ONE,
         };
         let restarts = self.adversary(work).map_or(1, |adversary| adversary.spec.restarts);
-        Ok(extended(whole, |extent| self.made(work, extent))?.times(restarts as f64))
+        let first = extended(whole, |extent| self.made(work, extent))?;
+        if restarts < 2 {
+            return Ok(first);
+        }
+        // the warm start is made once
+        let again = Extent { warm_steps: 0, ..whole };
+        let again = extended(again, |extent| self.made(work, extent))?;
+        Ok(first.plus(again.times((restarts - 1) as f64)))
     }
 
     /// What the image of a work takes if its attack has this extent.
@@ -133,6 +146,7 @@ impl Study {
         if let Some(adversary) = &mut adversary {
             adversary.spec.steps = extent.steps;
             adversary.spec.draws = extent.draws;
+            adversary.spec.warm_steps = extent.warm_steps;
             adversary.spec.restarts = 1;
             adversary.defence = defence.as_ref();
         }
@@ -202,15 +216,17 @@ fn timed(unit: impl FnOnce() -> Result<Entry>) -> Result<Cost> {
 fn extended(whole: Extent, measure: impl Fn(Extent) -> Result<Cost>) -> Result<Cost> {
     // how much the unit with one and the unit with two count
     let line = |count: usize| {
-        if count > 1 { vec![(1, 2.0 - count as f64), (2, count as f64 - 1.0)] } else { vec![(1, 1.0)] }
+        if count > 1 { vec![(1, 2.0 - count as f64), (2, count as f64 - 1.0)] } else { vec![(count, 1.0)] }
     };
     let (mut seen, mut total) = (Cost::default(), Cost::default());
     for (steps, by_steps) in line(whole.steps) {
         for (draws, by_draws) in line(whole.draws) {
             for (gradients, by_gradients) in line(whole.gradients) {
-                let cost = measure(Extent { steps, draws, gradients })?;
-                seen = seen.plus(cost);
-                total = total.plus(cost.times(by_steps * by_draws * by_gradients));
+                for (warm_steps, by_warm_steps) in line(whole.warm_steps) {
+                    let cost = measure(Extent { steps, draws, gradients, warm_steps })?;
+                    seen = seen.plus(cost);
+                    total = total.plus(cost.times(by_steps * by_draws * by_gradients * by_warm_steps));
+                }
             }
         }
     }
@@ -231,17 +247,18 @@ mod tests {
     #[test]
     fn the_corners_of_a_cube_tell_what_lies_beyond_it() {
         // in each step two passes of its own, and in each draw one and three for every gradient; a last look through the defence
-        let passes =
-            |e: Extent| (e.steps * (2 + e.draws * (1 + 3 * e.gradients)) + 5 + 3 * e.gradients) as f64;
+        let passes = |e: Extent| {
+            (e.steps * (2 + e.draws * (1 + 3 * e.gradients)) + 5 + 3 * e.gradients + e.warm_steps) as f64
+        };
         let measure = |e: Extent| {
-            assert!(e.steps <= 2 && e.draws <= 2 && e.gradients <= 2);
+            assert!(e.steps <= 2 && e.draws <= 2 && e.gradients <= 2 && e.warm_steps <= 2);
             let n = passes(e);
             Ok(Cost { seconds: n / 4.0, forwards: n, backwards: 2.0 * n, pixels: 100.0 * n })
         };
         for (steps, draws, gradients) in
             [(1, 1, 1), (20, 1, 1), (1, 20, 1), (1, 1, 20), (10, 20, 1), (10, 1, 20), (7, 3, 5)]
         {
-            let whole = Extent { steps, draws, gradients };
+            let whole = Extent { steps, draws, gradients, warm_steps: 9 * (steps % 2) };
             let cost = extended(whole, measure).unwrap();
             let n = passes(whole);
             assert_eq!((cost.forwards, cost.backwards), (n, 2.0 * n), "{steps} {draws} {gradients}");
@@ -275,6 +292,7 @@ mod tests {
         [[attack]]
         kind = "bpda"
         steps = 3
+        warm_steps = 4
 
         [[attack]]
         kind = "bpda-eot"
@@ -316,7 +334,12 @@ mod tests {
         for work in &study.design.works {
             let card = &study.design.subjects[work.subject];
             let whole = match study.adversary(work) {
-                Some(a) => Extent { steps: a.spec.steps, draws: a.spec.draws.max(1), gradients: 3 },
+                Some(a) => Extent {
+                    steps: a.spec.steps,
+                    draws: a.spec.draws,
+                    gradients: 3,
+                    warm_steps: a.spec.warm_steps,
+                },
                 None => ONE,
             };
             let (told, taken) = (study.making(work).unwrap(), study.made(work, whole).unwrap());

@@ -65,6 +65,8 @@ pub struct AttackSettings {
     pub weight: f64,
     /// Draws of the defence's randomness that an expectation averages.
     pub draws: usize,
+    /// Steps of APGD on the bare network that an attack through the defence starts from; 0 for a random start.
+    pub warm_steps: usize,
     /// Classes that `apgd-t` aims at.
     pub targets: usize,
     /// How sharp the tanh is that stands for a sign in the unrolled defence.
@@ -91,6 +93,7 @@ impl AttackSettings {
             confidence: f32::INFINITY,
             weight: 1000.0,
             draws: 20,
+            warm_steps: 0,
             targets: 9,
             sharpness: 1.0,
             stop_when_fooled: false,
@@ -149,7 +152,7 @@ const fn through(
 }
 
 /// Every attack.
-pub static ATTACKS: [Attack; 22] = [
+pub static ATTACKS: [Attack; 23] = [
     attack("fgsm", "one step of the whole radius", true, family::fgsm),
     attack("ifgsm", "steps of 1/255, as many as the radius asks for", true, family::ifgsm),
     attack("pgd", "steps along the sign of the gradient, projected", true, family::pgd),
@@ -177,6 +180,7 @@ pub static ATTACKS: [Attack; 22] = [
     through("bpda-eot", "the same, averaged over the defence's randomness", through::bpda_eot),
     through("fixed-seed", "the same, knowing the defence's random numbers", through::fixed_seed),
     through("unrolled", "PGD on the gradient through the defence's steps", unrolled::unrolled),
+    through("unrolled-eot", "the same, averaged over the defence's randomness", unrolled::unrolled_eot),
 ];
 
 impl Attack {

@@ -261,8 +261,14 @@ fn unrolled_is_exact(schedule: Schedule) {
         objective: None,
     };
     let loss = situation.loss(LossKind::CrossEntropy).unwrap();
-    let landscape =
-        UnrolledLandscape { situation, defence: &defence, loss, sharpness: 1.0, known_seed: Some(4) };
+    let landscape = UnrolledLandscape {
+        situation,
+        defence: &defence,
+        loss,
+        sharpness: 1.0,
+        draws: 1,
+        known_seed: Some(4),
+    };
     let look = |image: &Image, want| landscape.look(image, Progress::ONCE, &Random::new(0), want).unwrap();
     let gradient = look(&image, true).gradient.unwrap();
     let identity = {
@@ -300,6 +306,7 @@ fn the_unrolled_sign_defence_gives_a_gradient_of_its_own() {
         defence: &scene.defence,
         loss: loss.clone(),
         sharpness: 1.0,
+        draws: 1,
         known_seed: Some(4),
     };
     let bpda = DefendedLandscape { situation, defence: &scene.defence, loss, draws: 1, known_seed: Some(4) };
@@ -309,6 +316,55 @@ fn the_unrolled_sign_defence_gives_a_gradient_of_its_own() {
     let (unrolled, identity) = (look(&landscape), look(&bpda));
     assert!(unrolled.iter().all(|g| g.is_finite()));
     assert_ne!(unrolled, identity);
+}
+
+/// What is averaged over draws is what each draw shows by itself.
+#[test]
+fn the_expectation_of_the_unrolled_gradient_is_the_mean_of_its_draws() {
+    let scene = Scene::new(classifier(true), (8, 8));
+    let situation = scene.situation();
+    let loss = situation.loss(LossKind::CrossEntropy).unwrap();
+    let random = Random::new(3);
+    let look = |draws, known_seed| {
+        let (defence, loss) = (&scene.defence, loss.clone());
+        let landscape = UnrolledLandscape { situation, defence, loss, sharpness: 1.0, draws, known_seed };
+        landscape.look(&scene.image, Progress::ONCE, &random, true).unwrap()
+    };
+    let alone: Vec<_> = (0..3).map(|draw| look(1, Some(random.fork(draw).seed()))).collect();
+    let together = look(3, None);
+    let mean = alone.iter().map(|sight| sight.value).sum::<f64>() / 3.0;
+    assert!((together.value - mean).abs() < 1e-12, "{} {mean}", together.value);
+    let gradients: Vec<_> = alone.iter().map(|sight| sight.gradient.as_ref().unwrap()).collect();
+    assert_ne!(gradients[0], gradients[1], "draws differ");
+    for (i, got) in together.gradient.unwrap().iter().enumerate() {
+        let want = gradients.iter().map(|g| g[i]).sum::<f32>() / 3.0;
+        assert!((got - want).abs() <= 1e-6 * want.abs().max(1e-3), "{got} {want}");
+    }
+}
+
+/// An attacker who begins where APGD on the bare network ended has that image in hand, and gives it up only for one that is worse defended.
+#[test]
+fn a_warm_start_is_where_the_bare_attack_ended() {
+    let scene = Scene::new(classifier(true), (8, 8));
+    let situation = scene.situation();
+    let budget = Budget::l2(0.7);
+    let bare = AttackSettings { steps: 8, ..quick(budget) };
+    let bare = Attack::named("apgd-ce").unwrap().run(&situation, &bare).unwrap().image;
+    let (loss, defence) = (situation.loss(LossKind::CrossEntropy).unwrap(), &scene.defence);
+    let warm = AttackSettings { warm_steps: 8, seed: 0, ..quick(budget) };
+    let defended = DefendedLandscape { situation, defence, loss, draws: 1, known_seed: Some(warm.seed) };
+    let seen = defended.look(&bare, Progress::ONCE, &Random::new(0), false).unwrap();
+    let outcome = Attack::named("fixed-seed").unwrap().run(&situation, &warm).unwrap();
+    assert_eq!((outcome.trace[0].value, outcome.trace[0].score), (seen.value, seen.score));
+    assert!(outcome.score <= seen.score && outcome.value >= seen.value);
+    assert!(budget.distance(&scene.image, &outcome.image) <= 0.7 + 1e-6);
+    for name in ["bpda", "bpda-eot", "unrolled", "unrolled-eot"] {
+        let attack = Attack::named(name).unwrap();
+        let first = |settings| attack.run(&situation, settings).unwrap().trace[0].distance;
+        let distance = budget.distance(&scene.image, &bare);
+        assert!((first(&warm) - distance).abs() < 1e-6, "{name} does not start there");
+        assert!((first(&quick(budget)) - distance).abs() > 1e-6, "{name} starts there anyway");
+    }
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Attacks that look through the defence: the loss is taken at the defended image, and its gradient applied to the attacked one
 //! as if the defence were the identity (BPDA), for one draw of the defence's randomness, for several, or for the very one used.
 
-use super::family::plan;
+use super::family::{apgd_ce, plan};
 use super::{AttackSettings, Outcome, Situation};
-use crate::ascent::{Landscape, Sight, ascend};
+use crate::ascent::{Landscape, Plan, Sight, Start, ascend};
 use crate::defence::Defence;
 use crate::error::{Error, Result};
 use crate::image::Image;
@@ -34,30 +34,53 @@ impl Landscape for DefendedLandscape<'_> {
             losses: vec![(1.0, &self.loss)],
             views: vec![],
         };
-        let draws = if self.known_seed.is_some() { 1 } else { self.draws.max(1) };
-        let share = 1.0 / draws as f64;
-        let mut total = Sight { value: 0.0, gradient: None, score: 0.0, loss: None };
-        for draw in 0..draws {
-            let seed = self.known_seed.unwrap_or_else(|| random.fork(draw as u64).seed());
+        expectation(self.draws, self.known_seed, random, |seed| {
             let defended = self.defence.apply(model, image, seed)?.image;
             let seen = terms.evaluate(&*model.network, &defended, progress, random, want_gradient)?;
-            total.value += share * seen.value;
-            if let Some(scores) = &seen.scores {
-                total.score += share * self.situation.score(scores)?;
-            }
-            if let Some(gradient) = seen.gradient {
-                let sum = total.gradient.get_or_insert_with(|| vec![0.0; gradient.len()]);
-                sum.iter_mut().zip(&gradient).for_each(|(s, g)| *s += share as f32 * g);
-            }
-        }
-        total.loss = Some(total.value);
-        Ok(total)
+            let score = seen.scores.as_ref().map_or(Ok(0.0), |scores| self.situation.score(scores))?;
+            Ok(Sight { value: seen.value, gradient: seen.gradient, score, loss: None })
+        })
     }
+}
+
+/// The mean of what is seen with several seeds of the defence, or what is seen with the one that is known.
+pub(super) fn expectation(
+    draws: usize,
+    known_seed: Option<u64>,
+    random: &Random,
+    look: impl Fn(u64) -> Result<Sight>,
+) -> Result<Sight> {
+    let draws = if known_seed.is_some() { 1 } else { draws.max(1) };
+    let share = 1.0 / draws as f64;
+    let mut total = Sight { value: 0.0, gradient: None, score: 0.0, loss: None };
+    for draw in 0..draws {
+        let seen = look(known_seed.unwrap_or_else(|| random.fork(draw as u64).seed()))?;
+        total.value += share * seen.value;
+        total.score += share * seen.score;
+        if let Some(gradient) = seen.gradient {
+            let sum = total.gradient.get_or_insert_with(|| vec![0.0; gradient.len()]);
+            sum.iter_mut().zip(&gradient).for_each(|(s, g)| *s += share as f32 * g);
+        }
+    }
+    total.loss = Some(total.value);
+    Ok(total)
 }
 
 /// The defence, which the table has made sure of.
 pub(super) fn defence<'a>(situation: &Situation<'a>) -> Result<&'a Defence> {
     situation.defence.ok_or_else(|| Error::setting("attack", "needs a defence to look through"))
+}
+
+/// The plan of an attack through a defence. What fools the bare network is often the better place to start: an image that was nearly
+/// beaten is, defended, nearly beaten still.
+pub(super) fn plan_through(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Plan> {
+    let plan = plan(settings);
+    if settings.warm_steps == 0 {
+        return Ok(plan);
+    }
+    let steps = settings.warm_steps;
+    let bare = AttackSettings { steps, restarts: 1, stop_when_fooled: false, ..settings.clone() };
+    Ok(Plan { start: Start::At(apgd_ce(situation, &bare)?.image), ..plan })
 }
 
 fn look_through(
@@ -70,7 +93,7 @@ fn look_through(
     let defence = defence(situation)?;
     let landscape = DefendedLandscape { situation: *situation, defence, loss, draws, known_seed };
     let step = || Box::new(Plain { size: settings.step_size }) as Box<dyn crate::step::Step>;
-    Ok(ascend(&landscape, situation.image, &plan(settings), &step)?.into())
+    Ok(ascend(&landscape, situation.image, &plan_through(situation, settings)?, &step)?.into())
 }
 
 pub(super) fn bpda(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {

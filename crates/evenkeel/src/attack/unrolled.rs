@@ -10,8 +10,7 @@
 
 use std::cell::RefCell;
 
-use super::family::plan;
-use super::through::defence;
+use super::through::{defence, expectation, plan_through};
 use super::{AttackSettings, Outcome, Situation};
 use crate::ascent::{Landscape, Sight, ascend};
 use crate::budget::{Budget, Norm, length};
@@ -35,7 +34,9 @@ pub struct UnrolledLandscape<'a> {
     pub loss: Loss,
     /// How sharp the tanh is.
     pub sharpness: f32,
-    /// The defence's seed, if the attacker knows it.
+    /// Draws of the defence's randomness to average over.
+    pub draws: usize,
+    /// The defence's seed, if the attacker knows it; otherwise every look draws afresh.
     pub known_seed: Option<u64>,
 }
 
@@ -68,23 +69,21 @@ impl Landscape for Watched<'_> {
 impl Landscape for UnrolledLandscape<'_> {
     fn look(&self, image: &Image, progress: Progress, random: &Random, want_gradient: bool) -> Result<Sight> {
         let model = self.situation.model;
-        let inner = ViewLandscape { model, objective: self.defence.objective.as_deref() };
-        let watched = Watched { inner, visits: RefCell::default() };
-        let seed = self.known_seed.unwrap_or_else(|| random.fork(0).seed());
-        let defended = self.defence.climb(&watched, image, seed)?.image;
         let terms = Terms {
             output: &model.output,
             feature: &model.feature,
             losses: vec![(1.0, &self.loss)],
             views: vec![],
         };
-        let seen = terms.evaluate(&*model.network, &defended, progress, random, want_gradient)?;
-        let score = seen.scores.as_ref().map_or(Ok(1.0), |s| self.situation.score(s))?;
-        let gradient = match seen.gradient {
-            Some(at_end) => Some(self.back(image, &watched, at_end, defended)?),
-            None => None,
-        };
-        Ok(Sight { value: seen.value, gradient, score, loss: Some(seen.value) })
+        expectation(self.draws, self.known_seed, random, |seed| {
+            let inner = ViewLandscape { model, objective: self.defence.objective.as_deref() };
+            let watched = Watched { inner, visits: RefCell::default() };
+            let defended = self.defence.climb(&watched, image, seed)?.image;
+            let seen = terms.evaluate(&*model.network, &defended, progress, random, want_gradient)?;
+            let score = seen.scores.as_ref().map_or(Ok(1.0), |s| self.situation.score(s))?;
+            let back = |at_end| self.back(image, &watched, at_end, defended);
+            Ok(Sight { value: seen.value, gradient: seen.gradient.map(back).transpose()?, score, loss: None })
+        })
     }
 }
 
@@ -234,7 +233,7 @@ fn hessian_product(landscape: &ViewLandscape<'_>, visit: &Visit, vector: &[f32])
     Ok(up.iter().zip(&down).map(|(u, d)| (u - d) / (2.0 * scale)).collect())
 }
 
-pub(super) fn unrolled(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
+fn through_steps(situation: &Situation<'_>, settings: &AttackSettings, draws: usize) -> Result<Outcome> {
     let defence = defence(situation)?;
     if defence.objective.is_some() && defence.unrolled().is_none() {
         let name = defence.schedule.name();
@@ -246,10 +245,19 @@ pub(super) fn unrolled(situation: &Situation<'_>, settings: &AttackSettings) -> 
         defence,
         loss: situation.loss(LossKind::CrossEntropy)?,
         sharpness: settings.sharpness,
+        draws,
         known_seed: None,
     };
     let step = || Box::new(Plain { size: settings.step_size }) as Box<dyn crate::step::Step>;
-    Ok(ascend(&landscape, situation.image, &plan(settings), &step)?.into())
+    Ok(ascend(&landscape, situation.image, &plan_through(situation, settings)?, &step)?.into())
+}
+
+pub(super) fn unrolled(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
+    through_steps(situation, settings, 1)
+}
+
+pub(super) fn unrolled_eot(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
+    through_steps(situation, settings, settings.draws)
 }
 
 #[cfg(test)]
@@ -283,8 +291,14 @@ mod tests {
             objective,
         };
         let loss = situation.loss(LossKind::CrossEntropy).unwrap();
-        let landscape =
-            UnrolledLandscape { situation, defence: &defence, loss, sharpness: 1.0, known_seed: Some(4) };
+        let landscape = UnrolledLandscape {
+            situation,
+            defence: &defence,
+            loss,
+            sharpness: 1.0,
+            draws: 1,
+            known_seed: Some(4),
+        };
         let run = |image: &Image| {
             let inner = ViewLandscape { model: &model, objective: defence.objective.as_deref() };
             let watched = Watched { inner, visits: RefCell::default() };
