@@ -71,8 +71,8 @@ pub(super) fn defence<'a>(situation: &Situation<'a>) -> Result<&'a Defence> {
     situation.defence.ok_or_else(|| Error::setting("attack", "needs a defence to look through"))
 }
 
-/// The plan of an attack through a defence. What fools the bare network is often the better place to start: an image that was nearly
-/// beaten is, defended, nearly beaten still.
+/// The plan of an attack through a defence. Steps through it are dear; those on the bare network cost nearly nothing and bring the image to where
+/// few are left to be taken.
 pub(super) fn plan_through(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Plan> {
     let plan = plan(settings);
     if settings.warm_steps == 0 {
