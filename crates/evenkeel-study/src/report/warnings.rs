@@ -78,6 +78,9 @@ pub(super) fn doubts(board: &Board<'_>) -> Vec<Doubt> {
     all
 }
 
+/// What helps attacks through the defence that a transferred one beats.
+const WARM: &str = " With `warm_steps`, attacks through the defence start there.";
+
 /// Attacks that look through the defence (or, at the bare network, by its gradient) should beat those that do not.
 fn masked(place: &str, bare: bool, seen: &[Seen<'_>], all: &mut Vec<Doubt>) {
     let blind = |s: &&Seen<'_>| s.spec.kind == "square";
@@ -86,13 +89,10 @@ fn masked(place: &str, bare: bool, seen: &[Seen<'_>], all: &mut Vec<Doubt>) {
         false => s.spec.needs() != Needs::Nothing,
     };
     let transfer = |s: &&Seen<'_>| !bare && s.spec.needs() == Needs::Nothing && s.spec.kind != "square";
+    let warm = seen.iter().any(|s| s.spec.warm_steps > 0);
     let groups: [(Choice<'_>, &str, &str); 2] = [
         (&blind, "which uses no gradient", ""),
-        (
-            &transfer,
-            "made on the bare network",
-            " With `warm_steps`, attacks through the defence start there.",
-        ),
+        (&transfer, "made on the bare network", if warm { "" } else { WARM }),
     ];
     let lowest = |of: Choice<'_>, (epsilon, norm): (f64, NormName)| {
         let same = seen.iter().filter(|s| s.spec.epsilon_255 == epsilon && s.spec.norm == norm).filter(of);
@@ -315,6 +315,12 @@ mod tests {
         masked("s, e", false, &[seen(&pgd, "pgd", 0.3), seen(&bpda, "bpda", 0.4)], &mut all);
         assert!(all.len() == 2 && all[1].words.contains("made on the bare network"), "{all:?}");
         assert!(all[1].words.contains("warm_steps") && !all[0].words.contains("warm_steps"), "{all:?}");
+        let warm = AttackSpec { warm_steps: 9, ..bpda.clone() };
+        masked("s, e", false, &[seen(&pgd, "pgd", 0.3), seen(&warm, "warm", 0.4)], &mut all);
+        assert!(
+            all.pop().is_some_and(|doubt| !doubt.words.contains("warm_steps")),
+            "it starts there already"
+        );
         masked("s, e", false, &[seen(&pgd, "pgd", 0.5), seen(&bpda, "bpda", 0.4)], &mut all);
         masked("s, none", true, &[seen(&pgd, "pgd", 0.2), seen(&square, "square", 0.4)], &mut all);
         assert_eq!(all.len(), 2, "{all:?}");
