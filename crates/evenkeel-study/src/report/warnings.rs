@@ -246,9 +246,14 @@ fn gathered(places: &[Place]) -> String {
             None => groups.push((defences, vec![subject])),
         }
     }
-    let list = |names: &[&str]| match names.len().saturating_sub(NAMED) {
-        0 => names.join(", "),
-        more => format!("{} and {more} more", names[..NAMED].join(", ")),
+    // a comma in a name would pass for one between names
+    let whole = |name: &&str| if name.contains(',') { format!("“{name}”") } else { (*name).to_string() };
+    let list = |names: &[&str]| {
+        let first = names.iter().take(NAMED).map(whole).collect::<Vec<_>>().join(", ");
+        match names.len().saturating_sub(NAMED) {
+            0 => first,
+            more => format!("{first} and {more} more"),
+        }
     };
     let words =
         |(defences, subjects): &(Vec<&str>, Vec<&str>)| format!("{} on {}", list(defences), list(subjects));
@@ -301,6 +306,8 @@ mod tests {
         assert_eq!(gathered(&two), "x, y on a, b; of x on c");
         let many: Vec<Place> = (1..=6).map(|i| place("a", &format!("d{i}"))).collect();
         assert_eq!(gathered(&many), "d1, d2, d3, d4 and 2 more on a");
+        let comma = [place("a", "x"), place("a, hardened", "x")];
+        assert_eq!(gathered(&comma), "x on a, “a, hardened”");
     }
 
     #[test]
