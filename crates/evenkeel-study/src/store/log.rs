@@ -137,7 +137,10 @@ impl Log {
         let file = File::options().write(true).open(path).map_err(fail)?;
         let lost = file.metadata().map_err(fail)?.len() - walk.sound;
         file.set_len(walk.sound).map_err(fail)?;
-        Ok(Some(format!("{}: a result was cut short ({lost} bytes); it is redone", path.display())))
+        Ok(Some(format!(
+            "{}: its last {lost} bytes were cut short or damaged; what stood there is redone",
+            path.display()
+        )))
     }
 
     /// Opens a log and shows where each payload begins. A torn end and damage are left out.

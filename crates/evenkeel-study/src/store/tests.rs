@@ -99,6 +99,16 @@ fn damage_costs_what_it_touches_and_is_told() {
             assert_eq!(Store::read(folder.path()).unwrap().len(), 3);
         }
     }
+    // after the last result nothing is left to be kept
+    for at in (ends[2]..whole.len()).step_by(7) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0x40;
+        std::fs::write(&log, &bytes).unwrap();
+        let store = Store::open(folder.path(), Shard::WHOLE).unwrap();
+        let said = store.amiss().join(" ");
+        assert!(said.contains("shard-1-of-1.log") && said.contains("damaged"), "at {at}: {said}");
+        assert_eq!((store.len(), std::fs::read(&log).unwrap()), (2, whole[..ends[2]].to_vec()), "at {at}");
+    }
     std::fs::write(&log, b"these are the notes of somebody").unwrap();
     let Err(error) = Store::open(folder.path(), Shard::WHOLE) else { panic!("notes were taken for results") };
     assert!(error.to_string().contains("move it away"), "{error}");

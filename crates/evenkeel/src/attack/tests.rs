@@ -260,15 +260,7 @@ fn unrolled_is_exact(schedule: Schedule) {
         defence: Some(&defence),
         objective: None,
     };
-    let loss = situation.loss(LossKind::CrossEntropy).unwrap();
-    let landscape = UnrolledLandscape {
-        situation,
-        defence: &defence,
-        loss,
-        sharpness: 1.0,
-        draws: 1,
-        known_seed: Some(4),
-    };
+    let landscape = UnrolledLandscape::known(situation, &defence, 4);
     let look = |image: &Image, want| landscape.look(image, Progress::ONCE, &Random::new(0), want).unwrap();
     let gradient = look(&image, true).gradient.unwrap();
     let identity = {
@@ -301,14 +293,7 @@ fn the_unrolled_sign_defence_gives_a_gradient_of_its_own() {
     let scene = Scene::new(classifier(true), (8, 8));
     let situation = scene.situation();
     let loss = situation.loss(LossKind::CrossEntropy).unwrap();
-    let landscape = UnrolledLandscape {
-        situation,
-        defence: &scene.defence,
-        loss: loss.clone(),
-        sharpness: 1.0,
-        draws: 1,
-        known_seed: Some(4),
-    };
+    let landscape = UnrolledLandscape::known(situation, &scene.defence, 4);
     let bpda = DefendedLandscape { situation, defence: &scene.defence, loss, draws: 1, known_seed: Some(4) };
     let look = |l: &dyn Landscape| {
         l.look(&scene.image, Progress::ONCE, &Random::new(0), true).unwrap().gradient.unwrap()

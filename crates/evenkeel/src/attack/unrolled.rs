@@ -261,6 +261,15 @@ pub(super) fn unrolled_eot(situation: &Situation<'_>, settings: &AttackSettings)
 }
 
 #[cfg(test)]
+impl<'a> UnrolledLandscape<'a> {
+    /// With one draw, which is known.
+    pub(super) fn known(situation: Situation<'a>, defence: &'a Defence, seed: u64) -> Self {
+        let loss = situation.loss(LossKind::CrossEntropy).unwrap();
+        Self { situation, defence, loss, sharpness: 1.0, draws: 1, known_seed: Some(seed) }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::defence::{DefenceSettings, Schedule};
@@ -290,15 +299,7 @@ mod tests {
             defence: defended,
             objective,
         };
-        let loss = situation.loss(LossKind::CrossEntropy).unwrap();
-        let landscape = UnrolledLandscape {
-            situation,
-            defence: &defence,
-            loss,
-            sharpness: 1.0,
-            draws: 1,
-            known_seed: Some(4),
-        };
+        let landscape = UnrolledLandscape::known(situation, &defence, 4);
         let run = |image: &Image| {
             let inner = ViewLandscape { model: &model, objective: defence.objective.as_deref() };
             let watched = Watched { inner, visits: RefCell::default() };
