@@ -13,6 +13,8 @@ mod worst;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod unchanged;
 
 pub use landscape::TaskLandscape;
 pub use through::DefendedLandscape;

@@ -10,12 +10,12 @@ use crate::task::{Classification, Semantic};
 use crate::toy::{Conv, Layer, Linear, picture};
 use crate::view::{ViewRule, ViewSet};
 
-fn classifier(smooth: bool) -> Model {
+pub(super) fn classifier(smooth: bool) -> Model {
     let network = Conv::random(&[6, 8], 5, smooth, 3);
     Model::new(Box::new(network), Box::new(Classification), "scores", "features")
 }
 
-fn segmenter() -> Model {
+pub(super) fn segmenter() -> Model {
     Model::new(Box::new(Conv::random(&[6, 8], 5, false, 4)), Box::new(Semantic), "map", "features")
 }
 
@@ -39,17 +39,25 @@ fn small_defence(model: &Model, budget: Budget, steps: usize, noise: bool) -> De
     Defence::named("equivariance", model, settings).unwrap()
 }
 
+/// Two steps of a schedule over two cheap views.
+pub(super) fn small_defence_of(model: &Model, schedule: &str) -> Defence {
+    let (views, schedule) = (few_views(false), Schedule::named(schedule).unwrap());
+    let settings =
+        DefenceSettings { views, steps: 2, schedule, ..DefenceSettings::standard(Budget::linf(0.02)) };
+    Defence::named("equivariance", model, settings).unwrap()
+}
+
 /// A situation on the network's own answer.
-struct Scene {
-    model: Model,
+pub(super) struct Scene {
+    pub(super) model: Model,
     image: Image,
-    truth: Truth,
-    defence: Defence,
+    pub(super) truth: Truth,
+    pub(super) defence: Defence,
     objective: Equivariance,
 }
 
 impl Scene {
-    fn new(model: Model, size: (usize, usize)) -> Self {
+    pub(super) fn new(model: Model, size: (usize, usize)) -> Self {
         let image = picture(size, 1);
         let truth = model.task.as_truth(&model.predict(&image).unwrap());
         let defence = small_defence(&model, Budget::linf(0.01), 2, true);
@@ -57,7 +65,7 @@ impl Scene {
         Self { model, image, truth, defence, objective }
     }
 
-    fn situation(&self) -> Situation<'_> {
+    pub(super) fn situation(&self) -> Situation<'_> {
         Situation {
             model: &self.model,
             image: &self.image,

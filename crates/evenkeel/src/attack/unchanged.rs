@@ -1,0 +1,65 @@
+//! Images of every attack at twenty settings each, as an earlier release made them: `testdata/attacks/unchanged.json`.
+//!
+//! A case names the attack and its knobs as files write them, and holds a hash of the image at 8 bits and one of its exact values. The
+//! first is what the test compares; the second, which the last bits of the system's `exp` decide, only with `EVENKEEL_EXACT=1`.
+
+use serde_json::Value;
+
+use super::tests::{Scene, classifier, segmenter, small_defence_of};
+use super::*;
+
+fn image_of(case: &Value) -> Image {
+    let number = |key: &str| case[key].as_f64().unwrap();
+    let count = |key: &str| number(key) as usize;
+    let semantic = case["semantic"] == true;
+    let mut scene = match semantic {
+        true => Scene::new(segmenter(), (12, 16)),
+        false => Scene::new(classifier(false), (16, 16)),
+    };
+    scene.defence = small_defence_of(&scene.model, case["schedule"].as_str().unwrap());
+    let norm = if case["norm"] == "l2" { Norm::L2 } else { Norm::Linf };
+    let plain = AttackSettings::new(Budget { norm, radius: (number("epsilon_255") / 255.0) as f32 });
+    let given = |value: f64, default: f32| if value > 0.0 { (value / 255.0) as f32 } else { default };
+    let settings = AttackSettings {
+        steps: count("steps"),
+        step_size: given(number("step_255"), plain.step_size),
+        restarts: count("restarts"),
+        momentum: number("momentum") as f32,
+        confidence: if number("confidence") < 0.0 { f32::INFINITY } else { number("confidence") as f32 },
+        weight: number("weight"),
+        draws: count("draws"),
+        warm_steps: count("warm_steps"),
+        targets: count("targets"),
+        sharpness: number("sharpness") as f32,
+        seed: case["seed"].as_u64().unwrap(),
+        ..plain
+    };
+    let attack = Attack::named(case["attack"].as_str().unwrap()).unwrap();
+    let target = permuted(&scene.truth, 5, 3).unwrap();
+    let targeted = case["targeted"] == true && attack.targeted;
+    let situation = Situation { target: targeted.then_some(&target), ..scene.situation() };
+    attack.run(&situation, &settings).unwrap_or_else(|e| panic!("{case}: {e}")).image
+}
+
+fn hashes(image: &Image) -> (String, String) {
+    let exact: Vec<u8> = image.pixels().iter().flat_map(|v| v.to_le_bytes()).collect();
+    let file: Vec<u8> = image.pixels().iter().map(|v| (v * 255.0).round() as u8).collect();
+    let short = |bytes: &[u8]| blake3::hash(bytes).to_hex()[..16].to_string();
+    (short(&file), short(&exact))
+}
+
+#[test]
+fn attacks_make_the_images_they_made_before() {
+    let cases: Vec<Value> =
+        serde_json::from_str(include_str!("../../../../testdata/attacks/unchanged.json")).unwrap();
+    let compared = if std::env::var_os("EVENKEEL_EXACT").is_some() { "exact" } else { "file" };
+    let mut changed = std::collections::BTreeMap::new();
+    for case in &cases {
+        let (file, exact) = hashes(&image_of(case));
+        if case[compared] != if compared == "exact" { exact } else { file } {
+            *changed.entry(case["attack"].as_str().unwrap()).or_insert(0) += 1;
+        }
+    }
+    assert_eq!(cases.len(), 460);
+    assert!(changed.is_empty(), "of 20 cases each: {changed:?}");
+}
