@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use evenkeel::attack::{Attack, AttackSettings, Outcome, Situation, permuted};
+use evenkeel::attack::{Attack, AttackSettings, Outcome, Scenario, permuted};
 use evenkeel::budget::{Budget, Norm, parse_radius};
 use evenkeel::image::Image;
 use evenkeel::model::Model;
@@ -144,20 +144,16 @@ struct Attempt {
 }
 
 /// The attempt that left the least of the right answer (or came nearest to the target), judged on what is deployed.
-fn worst(
-    attacks: &[&'static Attack],
-    situation: &Situation<'_>,
-    settings: &AttackSettings,
-) -> Result<Attempt> {
-    let task = &situation.model.task;
+fn worst(attacks: &[&'static Attack], scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<Attempt> {
+    let task = &scenario.model.task;
     let mut kept: Option<(f64, Attempt)> = None;
     for attack in attacks {
-        let outcome = attack.run(situation, settings)?;
+        let outcome = attack.run(scenario, settings)?;
         let rounded = outcome.image.rounded_to_8_bits();
-        let after = situation.deployed(&rounded, settings.seed)?;
-        let left = match situation.target {
+        let after = scenario.deployed(&rounded, settings.seed)?;
+        let left = match scenario.target {
             Some(target) => 1.0 - task.score(&after, target),
-            None => task.score(&after, situation.truth),
+            None => task.score(&after, scenario.truth),
         };
         if kept.as_ref().is_none_or(|(least, _)| left < *least) {
             kept = Some((left, Attempt { name: attack.name, outcome, rounded, after }));
@@ -189,7 +185,7 @@ pub(crate) fn run(args: AttackArgs) -> Result<()> {
             None => model.task.as_truth(&model.predict(&image)?),
         };
         let target = args.target(&model, path, &image, &truth)?;
-        let situation = Situation {
+        let scenario = Scenario {
             model: &model,
             image: &image,
             truth: &truth,
@@ -197,14 +193,14 @@ pub(crate) fn run(args: AttackArgs) -> Result<()> {
             defence: defence.as_ref(),
             objective: Some(objective),
         };
-        let before = situation.deployed(&image, settings.seed)?;
-        let attempt = worst(&attacks, &situation, &settings).with_context(|| path.display().to_string())?;
+        let before = scenario.deployed(&image, settings.seed)?;
+        let attempt = worst(&attacks, &scenario, &settings).with_context(|| path.display().to_string())?;
         let saved = args.out.as_ref().map(|folder| save(folder, path, &attempt.rounded)).transpose()?;
         if let (Some(folder), Prediction::Instances(all)) = (&args.out, &attempt.after) {
             let overlay = overlaid(&attempt.rounded, &confident(all), 0.5)?;
             overlay.save_png(format!("{}.attacked.overlay.png", stem_in(folder, path)?.display()))?;
         }
-        let report = Report { path, model: &model, situation, before, attempt: &attempt };
+        let report = Report { path, model: &model, scenario, before, attempt: &attempt };
         bar.say(args.json, &report.json(&settings, saved.as_deref()), &report.words(&settings));
         bar.done(path);
     }
@@ -221,7 +217,7 @@ fn save(folder: &Path, picture: &Path, image: &Image) -> Result<PathBuf> {
 struct Report<'a> {
     path: &'a Path,
     model: &'a Model,
-    situation: Situation<'a>,
+    scenario: Scenario<'a>,
     before: Prediction,
     attempt: &'a Attempt,
 }
@@ -231,10 +227,10 @@ impl Report<'_> {
     fn scores(&self) -> (f64, f64, bool) {
         let task = &self.model.task;
         let (before, after) = (
-            task.score(&self.before, self.situation.truth),
-            task.score(&self.attempt.after, self.situation.truth),
+            task.score(&self.before, self.scenario.truth),
+            task.score(&self.attempt.after, self.scenario.truth),
         );
-        let fooled = match self.situation.target {
+        let fooled = match self.scenario.target {
             Some(target) => {
                 task.score(&self.attempt.after, target)
                     >= if task.name() == "classification" { 1.0 } else { 0.5 }
@@ -255,9 +251,9 @@ impl Report<'_> {
             "score_before": before,
             "score_after": after,
             "score_before_rounding": self.attempt.outcome.score,
-            "score_to_target": self.situation.target.map(|t| self.model.task.score(&self.attempt.after, t)),
+            "score_to_target": self.scenario.target.map(|t| self.model.task.score(&self.attempt.after, t)),
             "still_fools_after_rounding": fooled,
-            "distance": settings.budget.distance(self.situation.image, &self.attempt.rounded),
+            "distance": settings.budget.distance(self.scenario.image, &self.attempt.rounded),
             "looks": self.attempt.outcome.trace.len(),
             "saved": saved,
             "trace": self.attempt.outcome.trace,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use evenkeel::detect::{Calibration, Detector, ErrorEstimate, Looks, Outputs, fit_bias};
+use evenkeel::detect::{Calibration, Detector, ErrorEstimate, Outputs, ViewOutputs, fit_bias};
 use evenkeel::model::Model;
 use evenkeel::random::Random;
 use serde_json::json;
@@ -85,8 +85,8 @@ fn calibrate(args: &DetectArgs, model: &Model, folder: &PathBuf) -> Result<Calib
         if let Some(labels) = &args.labels {
             let truth = truth(model, labels, path, image.size())?;
             let views = detector.views.draw(&Random::new(detector.seed));
-            let looks = Looks::at(model, &image, &views, Outputs::Softmax)?;
-            errors.push((looks.cell_variances(), looks.true_error(&truth)));
+            let outputs = ViewOutputs::at(model, &image, &views, Outputs::Softmax)?;
+            errors.push((outputs.cell_variances(), outputs.true_error(&truth)));
         }
         bar.done(path);
     }

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use evenkeel::detect::{Looks, Outputs, instance_variance};
+use evenkeel::detect::{Outputs, ViewOutputs, instance_variance};
 use evenkeel::image::{Image, LabelMap};
 use evenkeel::model::Model;
 use evenkeel::random::Random;
@@ -41,13 +41,13 @@ pub(crate) fn run(args: InspectViewsArgs) -> Result<()> {
     if let Prediction::Instances(_) = &answer {
         return inspect_instances(&args, &model, &image, &views);
     }
-    let looks = Looks::at(&model, &image, &views, Outputs::Softmax)?;
+    let outputs = ViewOutputs::at(&model, &image, &views, Outputs::Softmax)?;
     let rows = match &answer {
-        Prediction::Map(map) => map_rows(&model, &image, &views, &looks, map)?,
+        Prediction::Map(map) => map_rows(&model, &image, &views, &outputs, map)?,
         _ => views.iter().map(|v| vec![image.clone(), v.apply(&image)]).collect(),
     };
     let differs: Vec<f64> =
-        looks.views.iter().map(|(map, mask)| share_that_differs(&looks, map, mask)).collect();
+        outputs.views.iter().map(|(map, mask)| share_that_differs(&outputs, map, mask)).collect();
     let file = PathBuf::from(format!("{}.views.png", stem_in(&args.out, &args.image)?.display()));
     sheet(&rows, image.size())?.save_png(&file)?;
     let described: Vec<_> = views
@@ -59,14 +59,17 @@ pub(crate) fn run(args: InspectViewsArgs) -> Result<()> {
         "image": args.image,
         "prediction": prediction_json(&model, &answer),
         "views": described,
-        "variance": looks.variance(),
+        "variance": outputs.variance(),
         "saved": file,
     });
     let mut words = format!("{}: {}\n", args.image.display(), prediction_words(&model, &answer));
     for (view, share) in views.iter().zip(&differs) {
         let colour = if view.colour.is_some() { ", other colours" } else { "" };
-        words +=
-            &format!("  {}{colour}: differs on {:.1} % of what was in sight\n", view.motion, 100.0 * share);
+        words += &format!(
+            "  {}{colour}: differs on {:.1} % of what was in evaluation\n",
+            view.motion,
+            100.0 * share
+        );
     }
     words += &format!("  picture: {}", file.display());
     progress(1).say(args.json, &value, &words);
@@ -99,9 +102,9 @@ fn inspect_instances(args: &InspectViewsArgs, model: &Model, image: &Image, view
     Ok(())
 }
 
-/// The share of cells in sight where a view's answer is another.
-fn share_that_differs(looks: &Looks, map: &[f32], mask: &[f32]) -> f64 {
-    let (here, there) = (best_classes(&looks.base, looks.extents), best_classes(map, looks.extents));
+/// The share of cells in evaluation where a view's answer is another.
+fn share_that_differs(outputs: &ViewOutputs, map: &[f32], mask: &[f32]) -> f64 {
+    let (here, there) = (best_classes(&outputs.base, outputs.extents), best_classes(map, outputs.extents));
     let in_sight: Vec<usize> = (0..mask.len()).filter(|&i| mask[i] > 0.0).collect();
     let other = in_sight.iter().filter(|&&i| here[i] != there[i]).count();
     other as f64 / in_sight.len().max(1) as f64
@@ -111,19 +114,19 @@ fn map_rows(
     model: &Model,
     image: &Image,
     views: &[View],
-    looks: &Looks,
+    outputs: &ViewOutputs,
     own: &LabelMap,
 ) -> Result<Vec<Vec<Image>>> {
     let palette = palette(model);
     let (h, w) = image.size();
     let mut rows = vec![vec![image.clone(), own.overlaid(image, &palette, 0.6)?]];
-    for (view, (undone, mask)) in views.iter().zip(&looks.views) {
+    for (view, (undone, mask)) in views.iter().zip(&outputs.views) {
         let seen = view.apply(image);
         let Prediction::Map(answer) = model.predict(&seen)? else {
             bail!("the network's answer is not a map")
         };
-        let cells = looks.extents.size();
-        let labels: Vec<u16> = best_classes(undone, looks.extents);
+        let cells = outputs.extents.size();
+        let labels: Vec<u16> = best_classes(undone, outputs.extents);
         let masked = labels.iter().zip(mask).map(|(l, m)| if *m > 0.0 { *l } else { 255 }).collect();
         let back = LabelMap::new(cells.0, cells.1, masked)?.resized(h, w);
         let mut difference = Image::filled(h, w, 0.0);

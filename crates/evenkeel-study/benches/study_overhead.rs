@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
-use evenkeel::attack::{Attack, AttackSettings, Situation};
+use evenkeel::attack::{Attack, AttackSettings, Scenario};
 use evenkeel::budget::Budget;
 use evenkeel::defence::{Defence, DefenceSettings};
 use evenkeel::model::Model;
@@ -88,11 +88,11 @@ fn directly(model: &Model, defence: &Defence) -> f64 {
     for number in 0..IMAGES as u64 {
         let (class, image) = object(Split::Test, number, 32, 32);
         let truth = Truth::Class(class);
-        let situation =
-            Situation { model, image: &image, truth: &truth, target: None, defence: None, objective: None };
+        let scenario =
+            Scenario { model, image: &image, truth: &truth, target: None, defence: None, objective: None };
         let settings = AttackSettings { seed: number, ..AttackSettings::new(Budget::linf(4.0 / 255.0)) };
         let attack = Attack::named("pgd").expect("an attack");
-        let attacked = attack.run(&situation, &settings).expect("a run").image.rounded_to_8_bits();
+        let attacked = attack.run(&scenario, &settings).expect("a run").image.rounded_to_8_bits();
         for shown in [&image, &attacked] {
             let defended = defence.apply(model, shown, number).expect("a run").image;
             std::hint::black_box((model.predict(shown).ok(), model.predict(&defended).ok()));

@@ -9,7 +9,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use evenkeel::attack::{Attack, AttackSettings, Situation};
+use evenkeel::attack::{Attack, AttackSettings, Scenario};
 use evenkeel::budget::Budget;
 use evenkeel::defence::{Defence, DefenceSettings};
 use evenkeel::detect::{Detector, Heads};
@@ -180,7 +180,7 @@ fn main() {
 /// The attacked image, rounded to eight bits as a file would be.
 fn attack(model: &Model, case: &Case<'_>, settings: AttackSettings) -> Image {
     let (image, truth) = (&case.image, &case.truth);
-    let situation = Situation { model, image, truth, target: None, defence: None, objective: None };
-    let outcome = Attack::named("pgd").expect("pgd").run(&situation, &settings).expect("an attack");
+    let scenario = Scenario { model, image, truth, target: None, defence: None, objective: None };
+    let outcome = Attack::named("pgd").expect("pgd").run(&scenario, &settings).expect("an attack");
     outcome.image.rounded_to_8_bits()
 }

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::export::to_model;
 use crate::instance;
 use crate::net::Net;
-use evenkeel::attack::{Attack, AttackSettings, Situation};
+use evenkeel::attack::{Attack, AttackSettings, Scenario};
 use evenkeel::budget::Budget;
 use evenkeel::task::Truth;
 use evenkeel::{Image, LabelMap};
@@ -46,7 +46,7 @@ impl Adversary {
                         Truth::Map(LabelMap::new(image.height(), image.width(), labels)?)
                     }
                 };
-                let situation = Situation {
+                let scenario = Scenario {
                     model: &model,
                     image: &image,
                     truth: &truth,
@@ -60,7 +60,7 @@ impl Adversary {
                     seed: seed.wrapping_add(k as u64),
                     ..AttackSettings::new(Budget::linf(self.epsilon))
                 };
-                Ok(attack.run(&situation, &settings)?.image)
+                Ok(attack.run(&scenario, &settings)?.image)
             })
             .collect::<Result<_>>()?;
         struck.iter().enumerate().for_each(|(k, image)| batch.replace(k, image));

@@ -6,7 +6,6 @@
 
 #![forbid(unsafe_code)]
 
-pub mod ascent;
 pub mod attack;
 pub mod budget;
 pub mod corrupt;
@@ -17,6 +16,7 @@ pub mod image;
 pub mod model;
 pub mod network;
 pub mod objective;
+pub mod optimise;
 pub mod random;
 pub mod step;
 pub mod task;

@@ -6,7 +6,7 @@ mod rule;
 
 use std::path::Path;
 
-use evenkeel::attack::{Attack, AttackSettings, Situation};
+use evenkeel::attack::{Attack, AttackSettings, Scenario};
 use evenkeel::budget::Budget;
 use evenkeel::defence::{Defence, DefenceSettings};
 use evenkeel::image::Image;
@@ -70,7 +70,7 @@ fn mask_rcnn_is_a_model_like_any_other() {
 
     let square = Mask::new(SIZE, (10, 20), (40, 50), vec![true; 2000]).unwrap();
     let truth = Truth::Instances(vec![Instance::truth(3, square)]);
-    let situation = Situation {
+    let scenario = Scenario {
         model: &model,
         image: &image,
         truth: &truth,
@@ -79,7 +79,7 @@ fn mask_rcnn_is_a_model_like_any_other() {
         objective: None,
     };
     let settings = AttackSettings { steps: 2, ..AttackSettings::new(Budget::linf(4.0 / 255.0)) };
-    let outcome = Attack::named("pgd").unwrap().run(&situation, &settings).unwrap();
+    let outcome = Attack::named("pgd").unwrap().run(&scenario, &settings).unwrap();
     let loss = |image: &Image| {
         let own = model.task.own_loss(&truth).unwrap().unwrap();
         own.evaluate(&model.scores(image).unwrap()).unwrap().0

@@ -3,7 +3,7 @@
 
 mod support;
 
-use evenkeel::attack::{Attack, AttackSettings, Situation};
+use evenkeel::attack::{Attack, AttackSettings, Scenario};
 use evenkeel::budget::Budget;
 use evenkeel::corrupt::Corruption;
 use evenkeel::defence::{Defence, DefenceSettings};
@@ -14,12 +14,12 @@ use evenkeel::task::{Prediction, Truth};
 use evenkeel::view::ViewSet;
 use rayon::prelude::*;
 
-fn situation<'a>(model: &'a Model, image: &'a Image, truth: &'a Truth) -> Situation<'a> {
-    Situation { model, image, truth, target: None, defence: None, objective: None }
+fn scenario<'a>(model: &'a Model, image: &'a Image, truth: &'a Truth) -> Scenario<'a> {
+    Scenario { model, image, truth, target: None, defence: None, objective: None }
 }
 
 fn pgd(model: &Model, image: &Image, truth: &Truth, settings: &AttackSettings) -> Image {
-    let outcome = Attack::named("pgd").unwrap().run(&situation(model, image, truth), settings).unwrap();
+    let outcome = Attack::named("pgd").unwrap().run(&scenario(model, image, truth), settings).unwrap();
     outcome.image.rounded_to_8_bits()
 }
 

@@ -11,7 +11,7 @@ use clap::Args;
 use evenkeel::image::write_atomically;
 use std::path::PathBuf;
 use std::time::Instant;
-use subject::Quest;
+use subject::DemoTask;
 use trial::{Effort, Report};
 
 /// Watch an attack and a defence on rendered street scenes, offline
@@ -48,14 +48,14 @@ pub(crate) fn run(args: &DemoArgs) -> Result<()> {
     })?;
     let (scenes, crops, instances, steps) = if args.quick { (1, 2, 1, 8) } else { (4, 16, 2, 20) };
     let stages = [
-        (Quest::Scenes, args.scenes.unwrap_or(scenes)),
-        (Quest::Crops, args.crops.unwrap_or(crops)),
-        (Quest::Instances, args.instances.unwrap_or(instances)),
+        (DemoTask::Scenes, args.scenes.unwrap_or(scenes)),
+        (DemoTask::Crops, args.crops.unwrap_or(crops)),
+        (DemoTask::Instances, args.instances.unwrap_or(instances)),
     ];
     let effort = Effort { steps: args.steps.unwrap_or(steps), seed: args.seed };
     let mut reports = Vec::new();
-    for (quest, count) in stages {
-        let report = trial::run(quest, count.max(1), &effort)?;
+    for (task, count) in stages {
+        let report = trial::run(task, count.max(1), &effort)?;
         println!("{}", table(&report));
         reports.push(report);
     }

@@ -12,7 +12,7 @@ use evenkeel_study::metric::{Bootstrap, IGNORE, SegmentationScore};
 
 /// What is to be found in a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Quest {
+pub(super) enum DemoTask {
     /// A class for every pixel.
     Scenes,
     /// What the picture shows.
@@ -29,7 +29,7 @@ pub(super) struct Subject {
     objects: Vec<TrueInstance>,
 }
 
-impl Quest {
+impl DemoTask {
     pub(super) fn network(self) -> &'static Shipped {
         match self {
             Self::Scenes => &shipped::SEGMENTER,

@@ -1,13 +1,13 @@
 //! What the demo does: for every picture, predict, attack, score, defend, and tally.
 
-use super::subject::{Quest, Subject, Tally};
+use super::subject::{DemoTask, Subject, Tally};
 use anyhow::{Context, Result, bail};
-use evenkeel::ascent::Record;
-use evenkeel::attack::{Attack, AttackSettings, Situation};
+use evenkeel::attack::{Attack, AttackSettings, Scenario};
 use evenkeel::budget::Budget;
 use evenkeel::defence::{Defence, DefenceSettings};
-use evenkeel::detect::{Detector, Heads, Looks, Outputs};
+use evenkeel::detect::{Detector, Heads, Outputs, ViewOutputs};
 use evenkeel::model::Model;
+use evenkeel::optimise::Record;
 use evenkeel::task::instance::{confident, overlaid};
 use evenkeel::task::{Prediction, Truth, best_classes};
 use evenkeel::view::ViewSet;
@@ -57,15 +57,15 @@ pub(super) struct Report {
     pub(super) seconds: Vec<(&'static str, f64)>,
 }
 
-/// Looks at pictures of one kind.
-pub(super) fn run(quest: Quest, count: usize, effort: &Effort) -> Result<Report> {
-    let model = quest.network().model()?;
-    Trial::new(&model, quest, count, effort)?.run()
+/// ViewOutputs at pictures of one kind.
+pub(super) fn run(task: DemoTask, count: usize, effort: &Effort) -> Result<Report> {
+    let model = task.network().model()?;
+    Trial::new(&model, task, count, effort)?.run()
 }
 
 struct Trial<'m> {
     model: &'m Model,
-    quest: Quest,
+    task: DemoTask,
     count: usize,
     seed: u64,
     defences: Vec<Defence>,
@@ -82,9 +82,9 @@ struct Answers {
 }
 
 impl<'m> Trial<'m> {
-    fn new(model: &'m Model, quest: Quest, count: usize, effort: &Effort) -> Result<Self> {
+    fn new(model: &'m Model, task: DemoTask, count: usize, effort: &Effort) -> Result<Self> {
         let budget = Budget::linf(DEFENCE_RATIO * EPSILON_255 / 255.0);
-        let network = quest.network();
+        let network = task.network();
         let defences = DEFENCES
             .iter()
             .map(|name| {
@@ -96,14 +96,14 @@ impl<'m> Trial<'m> {
             .collect::<Result<_>>()?;
         let detector =
             Detector::named("variance", model, ViewSet::standard(), Heads::default(), effort.seed)?;
-        Ok(Self { model, quest, count, seed: effort.seed, defences, detector })
+        Ok(Self { model, task, count, seed: effort.seed, defences, detector })
     }
 
     fn run(&self) -> Result<Report> {
-        let (figure, pictures, count) = (self.quest.figure(), self.quest.pictures(), self.count);
+        let (figure, pictures, count) = (self.task.figure(), self.task.pictures(), self.count);
         let title =
             format!("{pictures}, {count} pictures: {figure}, before and after PGD at {EPSILON_255}/255");
-        let tally = |_| [self.quest.tally(), self.quest.tally()];
+        let tally = |_| [self.task.tally(), self.task.tally()];
         let mut tallies: Vec<[Tally; 2]> = self.defences.iter().map(tally).collect();
         let mut ranking = Ranking::new(Bootstrap::NONE);
         let mut report = Report {
@@ -129,7 +129,7 @@ impl<'m> Trial<'m> {
             .into_par_iter()
             .map(|number| {
                 let mut clock = Clock::default();
-                let subject = clock.time("render", || self.quest.subject(number, &self.model.class_ids))?;
+                let subject = clock.time("render", || self.task.subject(number, &self.model.class_ids))?;
                 let answers = self.answers(&subject, number, &mut clock)?;
                 bar.inc(1);
                 Ok((subject, answers, clock))
@@ -195,7 +195,7 @@ impl<'m> Trial<'m> {
 
     /// The attacked image, as it would come out of a PNG file.
     fn attack(&self, subject: &Subject, seed: u64) -> Result<Image> {
-        let situation = Situation {
+        let scenario = Scenario {
             model: self.model,
             image: &subject.image,
             truth: &subject.truth,
@@ -208,23 +208,23 @@ impl<'m> Trial<'m> {
             seed,
             ..AttackSettings::new(Budget::linf(EPSILON_255 / 255.0))
         };
-        Ok(Attack::named("pgd")?.run(&situation, &settings)?.image.rounded_to_8_bits())
+        Ok(Attack::named("pgd")?.run(&scenario, &settings)?.image.rounded_to_8_bits())
     }
 
     /// What each view says, brought back to the image's own grid.
     fn views(&self, image: &Image) -> Result<Vec<LabelMap>> {
-        if self.quest != Quest::Scenes {
+        if self.task != DemoTask::Scenes {
             return Ok(Vec::new());
         }
         let views = self.detector.views.draw(&Random::new(self.seed));
-        let looks = Looks::at(self.model, image, &views, Outputs::Softmax)?;
-        let (height, width) = looks.extents.size();
+        let outputs = ViewOutputs::at(self.model, image, &views, Outputs::Softmax)?;
+        let (height, width) = outputs.extents.size();
         let map = |(seen, mask): &(Vec<f32>, Vec<f32>)| -> Result<LabelMap> {
-            let labels = best_classes(seen, looks.extents);
+            let labels = best_classes(seen, outputs.extents);
             let shown = labels.iter().zip(mask).map(|(&l, &m)| if m > 0.5 { l } else { IGNORE }).collect();
             Ok(LabelMap::new(height, width, shown)?.resized(image.height(), image.width()))
         };
-        looks.views.iter().map(map).collect()
+        outputs.views.iter().map(map).collect()
     }
 
     fn panel(&self, subject: &Subject, answers: &Answers, views: Vec<LabelMap>) -> Result<Panel> {
@@ -254,7 +254,7 @@ impl<'m> Trial<'m> {
     /// A truth as it is shown: a painted map, objects over the image, or a word.
     fn picture(&self, truth: &Truth, image: &Image) -> Result<Shown> {
         match truth {
-            Truth::Class(class) => Ok(Shown::Word(Quest::word(*class).to_string())),
+            Truth::Class(class) => Ok(Shown::Word(DemoTask::word(*class).to_string())),
             Truth::Map(map) => match &self.model.palette {
                 Some(palette) => Ok(Shown::Image(map.painted(palette)?)),
                 None => bail!("the segmenter has no colours"),

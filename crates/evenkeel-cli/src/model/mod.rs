@@ -23,7 +23,7 @@ enum ModelCommand {
     Init(Box<init::InitArgs>),
     Inspect(inspect::InspectArgs),
     Check(check::CheckArgs),
-    Bench(bench::BenchArgs),
+    Judge(bench::BenchArgs),
 }
 
 pub(crate) fn run(args: ModelArgs) -> anyhow::Result<()> {
@@ -32,6 +32,6 @@ pub(crate) fn run(args: ModelArgs) -> anyhow::Result<()> {
         ModelCommand::Init(args) => init::run(*args),
         ModelCommand::Inspect(args) => inspect::run(args),
         ModelCommand::Check(args) => check::run(args),
-        ModelCommand::Bench(args) => bench::run(args),
+        ModelCommand::Judge(args) => bench::run(args),
     }
 }

@@ -248,7 +248,7 @@ impl Dataset {
         (0..self.len()).map(|position| self.sample(position))
     }
 
-    /// Looks at every selected sample once. With `skip_bad` those that are broken are taken out of the selection and
+    /// ViewOutputs at every selected sample once. With `skip_bad` those that are broken are taken out of the selection and
     /// remembered in `skipped`; without it any offender is an error that lists all of them.
     pub fn ready(mut self, skip_bad: bool) -> Result<Self> {
         let check = Check::of(&self);

@@ -199,12 +199,14 @@ impl Design {
             Threat::Attack(spec) => {
                 let bare = defence.kind == "none";
                 let own = spec.canonical(bare);
-                let (lens, glass) = match spec.needs() {
-                    Needs::Defence if !bare => (Some(row), self.glass(card, defence.canonical()?, row)),
-                    Needs::Objective => (Some(row), self.glass(card, defence.objective()?, row)),
+                let (lens, seen_defence) = match spec.needs() {
+                    Needs::Defence if !bare => {
+                        (Some(row), self.seen_defence(card, defence.canonical()?, row))
+                    }
+                    Needs::Objective => (Some(row), self.seen_defence(card, defence.objective()?, row)),
                     _ => (None, serde_json::Value::Null),
                 };
-                (Key::of(&("attack", root, own, glass, draw))?, lens)
+                (Key::of(&("attack", root, own, seen_defence, draw))?, lens)
             }
         };
         if let Some(place) = self.works.iter().position(|w| w.key == key && w.subject == subject) {
@@ -221,7 +223,7 @@ impl Design {
     }
 
     /// What an attacker sees of a defence, with the head it uses.
-    fn glass(&self, card: &SubjectCard, seen: serde_json::Value, row: usize) -> serde_json::Value {
+    fn seen_defence(&self, card: &SubjectCard, seen: serde_json::Value, row: usize) -> serde_json::Value {
         serde_json::json!([seen, card.heads.get(&card.rows[row].kind)])
     }
 

@@ -6,10 +6,10 @@
 
 pub mod design;
 mod rule;
-mod sense;
 pub mod spec;
 mod sweep;
 mod template;
+mod validate;
 mod views;
 
 #[cfg(test)]
@@ -17,10 +17,10 @@ pub(crate) mod tests;
 
 pub use design::{Answer, Cell, Design, SubjectCard, Work};
 pub use rule::{AttackRule, CorruptionRule, DefenceRule, DetectorRule, NormName, PairingName, SubjectRule};
-pub(crate) use sense::as_file_name;
 pub use spec::{AttackSpec, Column, DefenceSpec, DetectorSpec, Threat};
 pub use sweep::Sweep;
 pub use template::{TEMPLATES, Template};
+pub(crate) use validate::as_file_name;
 pub use views::view_set;
 
 use std::path::Path;
@@ -28,7 +28,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
-use sense::unlike;
+use validate::unlike;
 
 /// What to run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -122,7 +122,7 @@ impl Experiment {
         if self.subjects.is_empty() {
             return refuse("at least one [[subject]] is needed".into());
         }
-        self.sense()?;
+        self.validate()?;
         unlike("subjects", self.subjects.iter().map(|s| s.name.as_str()))?;
         unlike("detectors", spec::detectors(self)?.iter().map(|d| d.label.as_str()))?;
         for subject in &self.subjects {

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use evenkeel::detect::{expected_error, fit_bias, threshold_for};
 
-use super::board::{Board, Result1};
 use super::chart::{Plot, Series};
 use super::detection::{Detections, clean_work, figure, title};
+use super::results::{ImageResult, Results};
 use super::table::{Entry, Table};
 use super::tables::in_papers_layout;
 use crate::experiment::spec::ERROR_ESTIMATE;
@@ -48,7 +48,7 @@ impl<'a> Halves<'a> {
 
 /// A detector with a threshold for each half of the images.
 struct Alarm<'a> {
-    board: &'a Board<'a>,
+    results: &'a Results<'a>,
     detections: &'a Detections,
     subject: usize,
     detector: usize,
@@ -58,8 +58,8 @@ struct Alarm<'a> {
 
 impl<'a> Alarm<'a> {
     /// The subject's first detector, if it has seen clean images.
-    fn of(board: &'a Board<'a>, detections: &'a Detections, subject: usize) -> Option<Self> {
-        let design = board.design;
+    fn of(results: &'a Results<'a>, detections: &'a Detections, subject: usize) -> Option<Self> {
+        let design = results.design;
         let detector = design.subjects[subject].detectors.iter().position(|d| d.kind != ERROR_ESTIMATE)?;
         let clean = detections.of(clean_work(design, subject)?, detector)?;
         let halves = Halves::of(clean);
@@ -67,27 +67,27 @@ impl<'a> Alarm<'a> {
             let scores: Vec<f64> = others.iter().map(|d| d.score).collect();
             threshold_for(&scores, FALSE_ALARMS).ok()
         })?;
-        Some(Self { board, detections, subject, detector, halves, thresholds })
+        Some(Self { results, detections, subject, detector, halves, thresholds })
     }
 
     /// The results of a cell, each with whether the image raises the alarm; `None` if there are none or one was not looked at.
-    fn judged(&self, column: usize, row: usize) -> Option<Vec<(&'a Result1, bool)>> {
+    fn judged(&self, column: usize, row: usize) -> Option<Vec<(&'a ImageResult, bool)>> {
         let place = |draw: u64| (self.subject, column, row, draw);
-        let judge = |r: &'a Result1| {
-            let cells = &self.board.design.cells;
+        let judge = |r: &'a ImageResult| {
+            let cells = &self.results.design.cells;
             let cell = cells.iter().find(|c| (c.subject, c.column, c.row, c.draw) == place(r.draw))?;
             let score = self.detections.of(cell.work, self.detector)?.get(&r.id)?.score;
             Some((r, score > self.thresholds[self.halves.place(&r.id)]))
         };
-        let results = self.board.results(self.subject, column, row);
+        let results = self.results.results(self.subject, column, row);
         results.iter().map(judge).collect::<Option<Vec<_>>>().filter(|all| !all.is_empty())
     }
 
     /// For each image and draw the attack that left the least, defended or not as the alarm has it.
-    fn worst(&self, row: usize) -> Vec<(&'a Result1, bool)> {
-        let left = |(r, alarm): &(&Result1, bool)| if *alarm { r.score } else { r.bare_score };
-        let mut worst: BTreeMap<(&str, u64), (&Result1, bool)> = BTreeMap::new();
-        for column in self.board.attacks(self.subject) {
+    fn worst(&self, row: usize) -> Vec<(&'a ImageResult, bool)> {
+        let left = |(r, alarm): &(&ImageResult, bool)| if *alarm { r.score } else { r.bare_score };
+        let mut worst: BTreeMap<(&str, u64), (&ImageResult, bool)> = BTreeMap::new();
+        for column in self.results.attacks(self.subject) {
             for judged in self.judged(column, row).unwrap_or_default() {
                 let kept = worst.entry((&judged.0.id, judged.0.draw)).or_insert(judged);
                 if left(&judged) < left(kept) {
@@ -99,9 +99,9 @@ impl<'a> Alarm<'a> {
     }
 
     /// The figure, and beside it the share that was defended.
-    fn entry(&self, judged: &[(&Result1, bool)]) -> Entry {
+    fn entry(&self, judged: &[(&ImageResult, bool)]) -> Entry {
         let chosen = judged.iter().map(|(r, alarm)| (r.id.as_str(), if *alarm { &r.tally } else { &r.bare }));
-        let Some(figure) = self.board.figure_of(self.subject, chosen) else { return Entry::nothing() };
+        let Some(figure) = self.results.figure_of(self.subject, chosen) else { return Entry::nothing() };
         let share = judged.iter().filter(|(_, alarm)| *alarm).count() as f64 / judged.len() as f64;
         Entry {
             aside: format!("{:.0} % defended", 100.0 * share),
@@ -111,9 +111,9 @@ impl<'a> Alarm<'a> {
 }
 
 /// Detect, then defend.
-pub(super) fn guarded(board: &Board<'_>, detections: &Detections, subject: usize) -> Option<Table> {
-    let card = &board.design.subjects[subject];
-    let alarm = Alarm::of(board, detections, subject)?;
+pub(super) fn guarded(results: &Results<'_>, detections: &Detections, subject: usize) -> Option<Table> {
+    let card = &results.design.subjects[subject];
+    let alarm = Alarm::of(results, detections, subject)?;
     let rows = 1..card.rows.len();
     let labels = rows.clone().map(|row| card.rows[row].label.clone());
     let mut table = Table {
@@ -121,7 +121,7 @@ pub(super) fn guarded(board: &Board<'_>, detections: &Detections, subject: usize
         title: format!(
             "{}: {} in %, defended only where {} raises an alarm",
             card.rule.name,
-            board.metric(subject),
+            results.metric(subject),
             card.detectors[alarm.detector].label
         ),
         head: std::iter::once("attack".to_string()).chain(labels).collect(),
@@ -132,12 +132,12 @@ pub(super) fn guarded(board: &Board<'_>, detections: &Detections, subject: usize
         )],
         ..Table::default()
     };
-    for column in board.plain_columns(subject) {
+    for column in results.plain_columns(subject) {
         let cell = |row: usize| alarm.judged(column, row).map_or(Entry::nothing(), |all| alarm.entry(&all));
         let name = Entry::words(card.columns[column].label.clone());
         table.rows.push(std::iter::once(name).chain(rows.clone().map(cell)).collect());
     }
-    if board.attacks(subject).len() > 1 {
+    if results.attacks(subject).len() > 1 {
         let cell = |row: usize| alarm.entry(&alarm.worst(row)).strong();
         let name = Entry::words("worst case").strong();
         table.rows.push(std::iter::once(name).chain(rows.clone().map(cell)).collect());

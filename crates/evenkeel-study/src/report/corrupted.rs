@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::board::Board;
 use super::chart::roc;
 use super::detection::{Detections, Said, auroc, clean_work, curve, entry, figure};
+use super::results::Results;
 use super::table::{Entry, Table};
 use crate::experiment::spec::ERROR_ESTIMATE;
 use crate::experiment::{Design, Threat};
@@ -50,23 +50,23 @@ impl Corruptions {
 }
 
 /// The score on corrupted images: a table for each defence that met them, warm where little is left of the clean score.
-pub(super) fn scores(board: &Board<'_>, subject: usize) -> Vec<Table> {
-    let card = &board.design.subjects[subject];
-    let corruptions = Corruptions::of(board.design, subject);
+pub(super) fn scores(results: &Results<'_>, subject: usize) -> Vec<Table> {
+    let card = &results.design.subjects[subject];
+    let corruptions = Corruptions::of(results.design, subject);
     let mut tables = Vec::new();
     for (row, defence) in card.rows.iter().enumerate() {
-        let clean = board.figure(subject, 0, row).map_or(1.0, |f| f.value);
+        let clean = results.figure(subject, 0, row).map_or(1.0, |f| f.value);
         let cell = |column: usize, _: usize| {
-            let figure = board.figure(subject, column, row)?;
+            let figure = results.figure(subject, column, row)?;
             let lost = 1.0 - figure.value / clean.max(1e-9);
             Some(Entry { heat: Some(-lost.clamp(0.0, 1.0)), ..entry(&figure) })
         };
         let met = corruptions.by_kind.iter().flat_map(|(_, found)| found.values());
-        if !met.into_iter().any(|(column, _)| !board.results(subject, *column, row).is_empty()) {
+        if !met.into_iter().any(|(column, _)| !results.results(subject, *column, row).is_empty()) {
             continue;
         }
         let name = format!("{}-corrupted-{}", card.rule.name, defence.label);
-        let metric = board.metric(subject);
+        let metric = results.metric(subject);
         let title =
             format!("{}: {metric} in % on corrupted images, defence {}", card.rule.name, defence.label);
         let mut table = corruptions.table(name, title, cell);

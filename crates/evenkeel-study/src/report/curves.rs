@@ -1,8 +1,8 @@
 //! Curves: the score against a setting of the defence that an experiment varied (radius, share of cells, gradients).
 
-use super::board::{Board, Figure};
 use super::chart::{Plot, Series};
 use super::detection::figure;
+use super::results::{Figure, Results};
 use crate::experiment::DefenceSpec;
 
 /// One setting that may have been varied.
@@ -55,17 +55,17 @@ struct Group {
 
 /// The charts of a subject: for every setting that took several values the score against it, clean, attacked and in the worst case. One chart
 /// with a line for each of these, or, where several defences were varied alike, a chart for each with a line for every defence.
-pub(super) fn charts(board: &Board<'_>, subject: usize) -> Vec<String> {
-    DIALS.iter().flat_map(|dial| dial_charts(board, subject, dial)).collect()
+pub(super) fn charts(results: &Results<'_>, subject: usize) -> Vec<String> {
+    DIALS.iter().flat_map(|dial| dial_charts(results, subject, dial)).collect()
 }
 
-fn dial_charts(board: &Board<'_>, subject: usize, dial: &Dial) -> Vec<String> {
-    let groups = groups(board, subject, dial);
-    let attacks = board.attacks(subject);
+fn dial_charts(results: &Results<'_>, subject: usize, dial: &Dial) -> Vec<String> {
+    let groups = groups(results, subject, dial);
+    let attacks = results.attacks(subject);
     let mut faced = vec![Faced::Column(0)];
     faced.extend(attacks.iter().take(ATTACKS).map(|c| Faced::Column(*c)));
     faced.extend((attacks.len() > 1).then_some(Faced::Worst));
-    let up = format!("{}, %", board.metric(subject));
+    let up = format!("{}, %", results.metric(subject));
     let chart = |caption: String, series: Vec<Series>| {
         let series: Vec<Series> = series.into_iter().filter(|s| s.points.len() > 1).collect();
         let plot =
@@ -74,8 +74,8 @@ fn dial_charts(board: &Board<'_>, subject: usize, dial: &Dial) -> Vec<String> {
     };
     let line = |name: String, group: &Group, what: Faced| {
         let value = |row: &usize| {
-            let found = sought(board, subject, what, *row)?;
-            Some(((dial.read)(&board.design.subjects[subject].rows[*row]), found))
+            let found = sought(results, subject, what, *row)?;
+            Some(((dial.read)(&results.design.subjects[subject].rows[*row]), found))
         };
         let mut found: Vec<(f64, Figure)> = group.rows.iter().filter_map(value).collect();
         found.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -86,7 +86,8 @@ fn dial_charts(board: &Board<'_>, subject: usize, dial: &Dial) -> Vec<String> {
     match groups.as_slice() {
         [] => Vec::new(),
         [group] => {
-            let series = faced.iter().map(|what| line(words(board, subject, *what), group, *what)).collect();
+            let series =
+                faced.iter().map(|what| line(words(results, subject, *what), group, *what)).collect();
             chart(format!("{}: {}", group.name, dial.caption), series).into_iter().collect()
         }
         many => faced
@@ -95,32 +96,32 @@ fn dial_charts(board: &Board<'_>, subject: usize, dial: &Dial) -> Vec<String> {
                 let mut series: Vec<Series> = many.iter().map(|g| line(g.name.clone(), g, *what)).collect();
                 // bands of many lines would hide each other
                 series.iter_mut().for_each(|s| s.band.clear());
-                series.extend(bare(board, subject, *what, &series));
-                chart(format!("{}: {}", words(board, subject, *what), dial.caption), series)
+                series.extend(bare(results, subject, *what, &series));
+                chart(format!("{}: {}", words(results, subject, *what), dial.caption), series)
             })
             .collect(),
     }
 }
 
-fn sought(board: &Board<'_>, subject: usize, what: Faced, row: usize) -> Option<Figure> {
+fn sought(results: &Results<'_>, subject: usize, what: Faced, row: usize) -> Option<Figure> {
     match what {
-        Faced::Column(column) => board.figure(subject, column, row),
-        Faced::Worst => board.worst_figure(subject, row),
+        Faced::Column(column) => results.figure(subject, column, row),
+        Faced::Worst => results.worst_figure(subject, row),
     }
 }
 
-fn words(board: &Board<'_>, subject: usize, what: Faced) -> String {
+fn words(results: &Results<'_>, subject: usize, what: Faced) -> String {
     match what {
-        Faced::Column(column) => board.design.subjects[subject].columns[column].label.clone(),
+        Faced::Column(column) => results.design.subjects[subject].columns[column].label.clone(),
         Faced::Worst => "worst case".into(),
     }
 }
 
 /// The rows that differ in a setting only, where it takes at least three values.
-fn groups(board: &Board<'_>, subject: usize, dial: &Dial) -> Vec<Group> {
+fn groups(results: &Results<'_>, subject: usize, dial: &Dial) -> Vec<Group> {
     let mut groups: Vec<(DefenceSpec, Vec<usize>)> = Vec::new();
     for (row, spec) in
-        board.design.subjects[subject].rows.iter().enumerate().filter(|(_, s)| s.kind != "none")
+        results.design.subjects[subject].rows.iter().enumerate().filter(|(_, s)| s.kind != "none")
     {
         let mut rest = DefenceSpec { label: String::new(), ..spec.clone() };
         (dial.rest)(&mut rest);
@@ -137,8 +138,8 @@ fn groups(board: &Board<'_>, subject: usize, dial: &Dial) -> Vec<Group> {
 }
 
 /// The bare network's score, as a line across.
-fn bare(board: &Board<'_>, subject: usize, what: Faced, series: &[Series]) -> Option<Series> {
-    let value = 100.0 * sought(board, subject, what, 0)?.value;
+fn bare(results: &Results<'_>, subject: usize, what: Faced, series: &[Series]) -> Option<Series> {
+    let value = 100.0 * sought(results, subject, what, 0)?.value;
     let across = || series.iter().flat_map(|s| &s.points).map(|p| p.0);
     let (low, high) = (across().fold(f64::INFINITY, f64::min), across().fold(f64::NEG_INFINITY, f64::max));
     (low < high).then(|| Series::line("none", vec![(low, value), (high, value)]))

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::board::Figure;
 use super::chart::{Scores, roc};
+use super::results::Figure;
 use super::table::{Entry, Table};
 use super::tables::Spent;
 use crate::Result;

@@ -2,8 +2,8 @@
 
 use evenkeel::task::{Prediction, Truth};
 
-use super::board::Board;
 use super::picture::{Picture, Shown, magnified};
+use super::results::Results;
 use crate::Result;
 use crate::experiment::{Cell, Threat};
 use crate::run::Study;
@@ -16,14 +16,14 @@ const SHOWN: usize = 3;
 pub(super) fn galleries(
     study: &Study,
     store: &Store,
-    board: &Board<'_>,
+    results: &Results<'_>,
     subject: usize,
 ) -> Result<Vec<(String, Vec<String>)>> {
-    let design = board.design;
+    let design = results.design;
     let card = &design.subjects[subject];
     let best = |column: usize| {
         let figures = (0..card.rows.len()).filter(|row| card.rows[*row].climbs());
-        let figures = figures.filter_map(|row| Some((row, board.figure(subject, column, row)?.value)));
+        let figures = figures.filter_map(|row| Some((row, results.figure(subject, column, row)?.value)));
         Some((column, figures.max_by(|a, b| a.1.total_cmp(&b.1))?.0))
     };
     let attacks = (0..card.columns.len()).filter(|c| matches!(card.columns[*c].threat, Threat::Attack(_)));
@@ -31,7 +31,7 @@ pub(super) fn galleries(
     let draw = design.experiment.seeds[0];
     let place = |c: &&Cell| (c.subject, c.column, c.row, c.draw) == (subject, column, row, draw);
     let Some(cell) = design.cells.iter().find(place) else { return Ok(Vec::new()) };
-    let mut gains: Vec<(f64, &str)> = board
+    let mut gains: Vec<(f64, &str)> = results
         .results(subject, column, row)
         .iter()
         .filter(|r| r.draw == draw)

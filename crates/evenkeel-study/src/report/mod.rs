@@ -1,9 +1,8 @@
 //! Reports: one page that fetches nothing, and the same tables as Markdown, CSV and LaTeX.
 //!
-//! [`board`] gathers results; `glance`, `tables`, `curves`, `detection`, `calibrated` and `corrupted` turn them into tables and charts; `warnings`
+//! [`results`] gathers results; `summary`, `tables`, `curves`, `detection`, `calibrated` and `corrupted` turn them into tables and charts; `warnings`
 //! says what to doubt, and that comes first on the page.
 
-pub mod board;
 mod calibrated;
 pub mod chart;
 mod corrupted;
@@ -11,19 +10,20 @@ mod curves;
 mod detection;
 pub mod dots;
 mod gallery;
-mod glance;
 pub mod paper;
 pub mod picture;
+pub mod results;
+mod summary;
 pub mod table;
 mod tables;
 mod warnings;
 
 use std::path::{Path, PathBuf};
 
-use board::Board;
 use chart::escaped;
 use detection::Detections;
 use evenkeel::image::write_atomically;
+use results::Results;
 use table::Table;
 use warnings::Doubt;
 
@@ -76,19 +76,19 @@ impl Report {
         other: Option<(&Design, &Store)>,
         study: Option<&Study>,
     ) -> Result<Self> {
-        let board = Board::gather(design, store)?;
+        let results = Results::gather(design, store)?;
         let detections = Detections::gather(design, store)?;
         let mut report = Self {
             name: design.experiment.name.clone(),
             about: design.experiment.about.clone(),
-            doubts: warnings::doubts(&board),
-            remarks: remarks(&board, store),
+            doubts: warnings::doubts(&results),
+            remarks: remarks(&results, store),
             sections: Vec::new(),
         };
         if let Some((design, store)) = other {
-            let theirs = Board::gather(design, store)?;
+            let theirs = Results::gather(design, store)?;
             let name = &design.experiment.name;
-            match tables::comparison(&board, &theirs) {
+            match tables::comparison(&results, &theirs) {
                 Some(table) => {
                     report
                         .sections
@@ -103,12 +103,12 @@ impl Report {
                 report.remarks.push(format!("{name} is not complete: {lacking} of its images lack results."));
             }
         }
-        if let Some(table) = glance::summary(&board) {
-            report.sections.push(Section { title: "At a glance".into(), parts: vec![Part::Table(table)] });
+        if let Some(table) = summary::summary(&results) {
+            report.sections.push(Section { title: "At a summary".into(), parts: vec![Part::Table(table)] });
         }
         for subject in 0..design.subjects.len() {
-            let mut parts = parts(&board, &detections, subject);
-            match study.map(|study| gallery::galleries(study, store, &board, subject)) {
+            let mut parts = parts(&results, &detections, subject);
+            match study.map(|study| gallery::galleries(study, store, &results, subject)) {
                 Some(Ok(shown)) => {
                     parts.extend(shown.into_iter().map(|(title, panels)| Part::Gallery(title, panels)));
                 }
@@ -216,21 +216,21 @@ fn anchor(title: &str) -> String {
 }
 
 /// Everything there is to say of a subject, galleries apart.
-fn parts(board: &Board<'_>, detections: &Detections, subject: usize) -> Vec<Part> {
-    let design = board.design;
-    let mut parts: Vec<Part> = glance::chart(board, subject).into_iter().map(Part::Chart).collect();
-    parts.push(Part::Table(tables::scores(board, subject)));
-    let curves = curves::charts(board, subject);
+fn parts(results: &Results<'_>, detections: &Detections, subject: usize) -> Vec<Part> {
+    let design = results.design;
+    let mut parts: Vec<Part> = summary::chart(results, subject).into_iter().map(Part::Chart).collect();
+    parts.push(Part::Table(tables::scores(results, subject)));
+    let curves = curves::charts(results, subject);
     parts.extend((!curves.is_empty()).then_some(Part::Charts(curves)));
-    parts.extend(tables::cost(board, detections, subject).map(Part::Table));
-    parts.extend(tables::targets(board, subject).map(Part::Table));
-    if let Some((table, chart)) = tables::objectives(board, subject) {
+    parts.extend(tables::cost(results, detections, subject).map(Part::Table));
+    parts.extend(tables::targets(results, subject).map(Part::Table));
+    if let Some((table, chart)) = tables::objectives(results, subject) {
         parts.extend([Part::Chart(chart), Part::Table(table)]);
     }
     if let Some((table, charts)) = detection::ranking(design, detections, subject) {
         parts.extend([Part::Table(table), Part::Charts(charts)]);
     }
-    parts.extend(calibrated::guarded(board, detections, subject).map(Part::Table));
+    parts.extend(calibrated::guarded(results, detections, subject).map(Part::Table));
     if let Some((table, chart)) = calibrated::calibration(design, detections, subject) {
         parts.extend([Part::Table(table), Part::Charts(vec![chart])]);
     }
@@ -238,7 +238,7 @@ fn parts(board: &Board<'_>, detections: &Detections, subject: usize) -> Vec<Part
         let title = format!("ROC of {} by corruption", seen.detector);
         parts.extend([Part::Table(seen.table), Part::Folded(title, seen.curves)]);
     }
-    parts.extend(corrupted::scores(board, subject).into_iter().map(Part::Table));
+    parts.extend(corrupted::scores(results, subject).into_iter().map(Part::Table));
     parts
 }
 
@@ -278,8 +278,8 @@ impl Part {
 }
 
 /// What a reader should know: what is missing, what was left out, what was not tried.
-fn remarks(board: &Board<'_>, store: &Store) -> Vec<String> {
-    let design = board.design;
+fn remarks(results: &Results<'_>, store: &Store) -> Vec<String> {
+    let design = results.design;
     let mut all = Vec::new();
     let missing = rows::missing(design, store);
     if !missing.is_empty() {
@@ -289,7 +289,7 @@ fn remarks(board: &Board<'_>, store: &Store) -> Vec<String> {
         ));
     }
     all.extend(design.left_out.iter().map(|words| format!("Not run: {words}.")));
-    all.extend(warnings::lacking(board));
+    all.extend(warnings::lacking(results));
     all.push(
         "Attacked images were rounded to 8 bits, inside their budget, before anybody judged them.".into(),
     );

@@ -1,9 +1,9 @@
 //! The tables of a subject: scores in the paper's layout, cost, the objective before and after, nearness to targets.
 
-use super::board::{Board, Result1};
 use super::detection::{Detections, entry, figure};
 use super::dots::Dots;
 use super::paper;
+use super::results::{ImageResult, Results};
 use super::table::{Entry, Table};
 use crate::experiment::Threat;
 use crate::record::{Clock, Passes};
@@ -19,37 +19,37 @@ pub(super) fn in_papers_layout(table: Table) -> Table {
     if defences > ABREAST && defences > attacks { table.turned("defence") } else { table }
 }
 
-fn defence_heads(board: &Board<'_>, subject: usize, corner: &str) -> Vec<String> {
-    let labels = board.design.subjects[subject].rows.iter().map(|row| row.label.clone());
+fn defence_heads(results: &Results<'_>, subject: usize, corner: &str) -> Vec<String> {
+    let labels = results.design.subjects[subject].rows.iter().map(|row| row.label.clone());
     std::iter::once(corner.to_string()).chain(labels).collect()
 }
 
 /// A score for every attack and defence, and the worst case.
-pub(super) fn scores(board: &Board<'_>, subject: usize) -> Table {
-    let card = &board.design.subjects[subject];
+pub(super) fn scores(results: &Results<'_>, subject: usize) -> Table {
+    let card = &results.design.subjects[subject];
     let mut table = Table {
         name: format!("{}-scores", card.rule.name),
         title: format!(
             "{}: {} in %, {}",
             card.rule.name,
-            board.metric(subject),
-            budget_words(board, subject)
+            results.metric(subject),
+            budget_words(results, subject)
         ),
-        head: defence_heads(board, subject, "attack"),
+        head: defence_heads(results, subject, "attack"),
         notes: vec!["Beside each figure its 95 % interval, bootstrapped over images.".into()],
         ..Table::default()
     };
     let mut of_paper = false;
-    for column in board.plain_columns(subject) {
+    for column in results.plain_columns(subject) {
         let mut line = vec![Entry::words(card.columns[column].label.clone())];
         for (row, defence) in card.rows.iter().enumerate() {
-            let figure = board.figure(subject, column, row);
+            let figure = results.figure(subject, column, row);
             let mut cell = figure.map_or(Entry::nothing(), |f| entry(&f));
             if let Some(some) = figure.filter(|f| f.images < card.images.len()) {
                 cell.aside = format!("{} {} images only", cell.aside, some.images).trim().to_string();
             }
             let first = card.rows.iter().position(|r| r.kind == defence.kind) == Some(row);
-            if let Some(known) = paper_figure(board, subject, column, row).filter(|_| first) {
+            if let Some(known) = paper_figure(results, subject, column, row).filter(|_| first) {
                 cell.aside = format!("{} paper {known}", cell.aside).trim().to_string();
                 of_paper = true;
             }
@@ -57,8 +57,8 @@ pub(super) fn scores(board: &Board<'_>, subject: usize) -> Table {
         }
         table.rows.push(line);
     }
-    if board.attacks(subject).len() > 1 {
-        table.rows.push(worst_case(board, subject));
+    if results.attacks(subject).len() > 1 {
+        table.rows.push(worst_case(results, subject));
         table.notes.push(
             "Worst case: for each image and draw, the untargeted attack of at most this radius that left the least, of those run against the defence (or the one attack that left less \
              over all images). It is the honest figure of a defence; that of a random one also picks its unlucky draws."
@@ -73,25 +73,26 @@ pub(super) fn scores(board: &Board<'_>, subject: usize) -> Table {
 }
 
 /// The last line of the scores.
-fn worst_case(board: &Board<'_>, subject: usize) -> Vec<Entry> {
-    let rows = 0..board.design.subjects[subject].rows.len();
+fn worst_case(results: &Results<'_>, subject: usize) -> Vec<Entry> {
+    let rows = 0..results.design.subjects[subject].rows.len();
     let name = Entry::words("worst case").strong();
-    std::iter::once(name).chain(rows.map(|row| worst_entry(board, subject, row))).collect()
+    std::iter::once(name).chain(rows.map(|row| worst_entry(results, subject, row))).collect()
 }
 
 /// The worst case of a defence; one that met fewer attacks than another says so.
-pub(super) fn worst_entry(board: &Board<'_>, subject: usize, row: usize) -> Entry {
-    let rows = 0..board.design.subjects[subject].rows.len();
-    let (met, most) = (board.met(subject, row), rows.map(|row| board.met(subject, row)).max().unwrap_or(0));
-    let mut cell = board.worst_figure(subject, row).map_or(Entry::nothing(), |f| entry(&f));
+pub(super) fn worst_entry(results: &Results<'_>, subject: usize, row: usize) -> Entry {
+    let rows = 0..results.design.subjects[subject].rows.len();
+    let (met, most) =
+        (results.met(subject, row), rows.map(|row| results.met(subject, row)).max().unwrap_or(0));
+    let mut cell = results.worst_figure(subject, row).map_or(Entry::nothing(), |f| entry(&f));
     if (1..most).contains(&met) {
         cell.aside = format!("{} of {met} of {most} attacks", cell.aside).trim().to_string();
     }
     cell.strong()
 }
 
-fn paper_figure(board: &Board<'_>, subject: usize, column: usize, row: usize) -> Option<f64> {
-    let card = &board.design.subjects[subject];
+fn paper_figure(results: &Results<'_>, subject: usize, column: usize, row: usize) -> Option<f64> {
+    let card = &results.design.subjects[subject];
     let attack = match &card.columns[column].threat {
         Threat::Clean => "clean",
         Threat::Attack(a) if a.epsilon_255 == card.epsilon_255 && a.target.is_none() => a.kind.as_str(),
@@ -100,9 +101,9 @@ fn paper_figure(board: &Board<'_>, subject: usize, column: usize, row: usize) ->
     paper::figure(card.rule.paper.as_deref()?, attack, &card.rows[row].kind)
 }
 
-fn budget_words(board: &Board<'_>, subject: usize) -> String {
-    let card = &board.design.subjects[subject];
-    let draws = board.design.experiment.seeds.len();
+fn budget_words(results: &Results<'_>, subject: usize) -> String {
+    let card = &results.design.subjects[subject];
+    let draws = results.design.experiment.seeds.len();
     format!(
         "{} images, {draws} {}, attacks at {}/255 unless said otherwise",
         card.images.len(),
@@ -128,9 +129,9 @@ pub(super) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
 }
 
 /// What each defence costs on clean images, and each detector: passes, and seconds as a multiple of one forward pass.
-pub(super) fn cost(board: &Board<'_>, detections: &Detections, subject: usize) -> Option<Table> {
-    let card = &board.design.subjects[subject];
-    let look = median(board.results(subject, 0, 0).iter().map(|r| r.look_seconds))?;
+pub(super) fn cost(results: &Results<'_>, detections: &Detections, subject: usize) -> Option<Table> {
+    let card = &results.design.subjects[subject];
+    let look = median(results.results(subject, 0, 0).iter().map(|r| r.look_seconds))?;
     let mut table = Table {
         name: format!("{}-cost", card.rule.name),
         title: format!("{}: cost an image", card.rule.name),
@@ -145,18 +146,18 @@ pub(super) fn cost(board: &Board<'_>, detections: &Detections, subject: usize) -
         ..Table::default()
     };
     for (row, defence) in card.rows.iter().enumerate() {
-        let answer = |r: &Result1| {
+        let answer = |r: &ImageResult| {
             let (passes, clock) = r.defence;
             (
                 Passes { forwards: passes.forwards + 1, ..passes },
                 Clock { seconds: clock.seconds + r.look_seconds, ..clock },
             )
         };
-        let spent: Vec<Spent> = board.results(subject, 0, row).iter().map(answer).collect();
+        let spent: Vec<Spent> = results.results(subject, 0, row).iter().map(answer).collect();
         table.rows.extend(cost_line(defence.label.clone(), &spent, look));
     }
     for (place, detector) in card.detectors.iter().enumerate() {
-        let spent = detections.spent_on_clean(board.design, subject, place);
+        let spent = detections.spent_on_clean(results.design, subject, place);
         table.rows.extend(cost_line(format!("detector {}", detector.label), &spent, look));
     }
     (!table.rows.is_empty()).then_some(table)
@@ -181,8 +182,8 @@ fn cost_line(name: String, spent: &[Spent], look: f64) -> Option<Vec<Entry>> {
 }
 
 /// The defences' objectives on clean and attacked images, before and after.
-pub(super) fn objectives(board: &Board<'_>, subject: usize) -> Option<(Table, String)> {
-    let card = &board.design.subjects[subject];
+pub(super) fn objectives(results: &Results<'_>, subject: usize) -> Option<(Table, String)> {
+    let card = &results.design.subjects[subject];
     let climbing: Vec<usize> = (0..card.rows.len()).filter(|r| card.rows[*r].climbs()).collect();
     let labels = climbing.iter().map(|r| card.rows[*r].label.clone());
     let mut table = Table {
@@ -193,7 +194,7 @@ pub(super) fn objectives(board: &Board<'_>, subject: usize) -> Option<(Table, St
         ..Table::default()
     };
     let found = |column: usize, row: usize| {
-        let pairs = || board.results(subject, column, row).iter().filter_map(|r| r.objective);
+        let pairs = || results.results(subject, column, row).iter().filter_map(|r| r.objective);
         mean(pairs().map(|o| o.0)).zip(mean(pairs().map(|o| o.1)))
     };
     for column in 0..card.columns.len() {
@@ -208,7 +209,7 @@ pub(super) fn objectives(board: &Board<'_>, subject: usize) -> Option<(Table, St
             table.rows.push(std::iter::once(name).chain(climbing.iter().map(cell)).collect());
         }
     }
-    let first = board
+    let first = results
         .plain_columns(subject)
         .into_iter()
         .find(|c| matches!(card.columns[*c].threat, Threat::Attack(_)));
@@ -229,8 +230,8 @@ pub(super) fn objectives(board: &Board<'_>, subject: usize) -> Option<(Table, St
 }
 
 /// How near answers are to targets, bare and defended.
-pub(super) fn targets(board: &Board<'_>, subject: usize) -> Option<Table> {
-    let card = &board.design.subjects[subject];
+pub(super) fn targets(results: &Results<'_>, subject: usize) -> Option<Table> {
+    let card = &results.design.subjects[subject];
     let mut table = Table {
         name: format!("{}-targets", card.rule.name),
         title: format!(
@@ -245,7 +246,7 @@ pub(super) fn targets(board: &Board<'_>, subject: usize) -> Option<Table> {
     };
     for (column, c) in card.columns.iter().enumerate() {
         for (row, defence) in card.rows.iter().enumerate() {
-            let results = board.results(subject, column, row);
+            let results = results.results(subject, column, row);
             let words = |value: Option<f64>| {
                 Entry::words(value.map_or("–".to_string(), |v| format!("{:.1}", 100.0 * v)))
             };
@@ -265,23 +266,23 @@ pub(super) fn targets(board: &Board<'_>, subject: usize) -> Option<Table> {
 }
 
 /// Our figures beside another study's, for cells that have the same names in both.
-pub(super) fn comparison(board: &Board<'_>, other: &Board<'_>) -> Option<Table> {
+pub(super) fn comparison(results: &Results<'_>, other: &Results<'_>) -> Option<Table> {
     let mut table = Table {
         name: "comparison".into(),
-        title: format!("{} beside {}, in %", board.design.experiment.name, other.design.experiment.name),
+        title: format!("{} beside {}, in %", results.design.experiment.name, other.design.experiment.name),
         head: ["subject", "attack", "defence", "here", "there", "difference"].map(String::from).to_vec(),
         notes: vec!["Not alike: the two are of other settings, another network or another number of images, for all that they have the same names.".into()],
         ..Table::default()
     };
-    for &(subject, column, row) in board.cells.keys() {
-        let card = &board.design.subjects[subject];
+    for &(subject, column, row) in results.cells.keys() {
+        let card = &results.design.subjects[subject];
         let labels = (&card.rule.name, &card.columns[column].label, &card.rows[row].label);
         let found = other.cells.keys().find(|(s, c, r)| {
             let card = &other.design.subjects[*s];
             (&card.rule.name, &card.columns[*c].label, &card.rows[*r].label) == labels
         });
         let Some(&(s, c, r)) = found else { continue };
-        let (Some(here), Some(there)) = (board.figure(subject, column, row), other.figure(s, c, r)) else {
+        let (Some(here), Some(there)) = (results.figure(subject, column, row), other.figure(s, c, r)) else {
             continue;
         };
         let theirs = &other.design.subjects[s];

@@ -4,7 +4,7 @@
 //! budget is broken; a term without a gradient is not there. These come first in a report; a difference that the images at hand cannot tell
 //! from chance says so, and comes after the others.
 
-use super::board::{Board, Figure};
+use super::results::{Figure, Results};
 use crate::experiment::spec::Needs;
 use crate::experiment::{AttackSpec, NormName, Threat};
 
@@ -49,10 +49,10 @@ fn percent(value: f64) -> String {
 }
 
 /// Everything to be doubted, gravest first.
-pub(super) fn doubts(board: &Board<'_>) -> Vec<Doubt> {
+pub(super) fn doubts(results: &Results<'_>) -> Vec<Doubt> {
     let mut all = Vec::new();
-    for subject in 0..board.design.subjects.len() {
-        let card = &board.design.subjects[subject];
+    for subject in 0..results.design.subjects.len() {
+        let card = &results.design.subjects[subject];
         for (row, defence) in card.rows.iter().enumerate() {
             let seen: Vec<Seen<'_>> = card
                 .columns
@@ -60,7 +60,7 @@ pub(super) fn doubts(board: &Board<'_>) -> Vec<Doubt> {
                 .enumerate()
                 .filter_map(|(column, c)| match &c.threat {
                     Threat::Attack(spec) if spec.target.is_none() => {
-                        let figure = board.figure(subject, column, row)?;
+                        let figure = results.figure(subject, column, row)?;
                         Some(Seen { label: &c.label, spec, figure })
                     }
                     _ => None,
@@ -70,7 +70,7 @@ pub(super) fn doubts(board: &Board<'_>) -> Vec<Doubt> {
             let bare = defence.kind == "none";
             masked(&place, bare, &seen, &mut all);
             monotone(&place, bare, &seen, &mut all);
-            flat_terms(board, (subject, row), &place, &mut all);
+            flat_terms(results, (subject, row), &place, &mut all);
             unbounded(&place, &seen, &mut all);
         }
     }
@@ -158,9 +158,9 @@ fn monotone(place: &str, bare: bool, seen: &[Seen<'_>], all: &mut Vec<Doubt>) {
 }
 
 /// The second term of an adaptive attack must have a gradient.
-fn flat_terms(board: &Board<'_>, (subject, row): (usize, usize), place: &str, all: &mut Vec<Doubt>) {
-    for (column, c) in board.design.subjects[subject].columns.iter().enumerate() {
-        let results = board.results(subject, column, row);
+fn flat_terms(results: &Results<'_>, (subject, row): (usize, usize), place: &str, all: &mut Vec<Doubt>) {
+    for (column, c) in results.design.subjects[subject].columns.iter().enumerate() {
+        let results = results.results(subject, column, row);
         let flat = results.iter().filter(|r| r.term_gradient.is_some_and(|g| g < 1e-12)).count();
         if flat > 0 {
             all.push(Doubt::sure(format!(
@@ -192,15 +192,15 @@ fn is_unbounded(spec: &AttackSpec) -> bool {
 }
 
 /// What an honest evaluation of a defence would contain and this study does not: for every subject and defence that climbs, by what it met.
-pub(super) fn lacking(board: &Board<'_>) -> Vec<String> {
+pub(super) fn lacking(results: &Results<'_>) -> Vec<String> {
     let mut all: Vec<(Vec<String>, Vec<Place>)> = Vec::new();
-    for (subject, card) in board.design.subjects.iter().enumerate() {
+    for (subject, card) in results.design.subjects.iter().enumerate() {
         for (row, defence) in card.rows.iter().enumerate().filter(|(_, d)| d.climbs()) {
             let met: Vec<&AttackSpec> = card
                 .columns
                 .iter()
                 .enumerate()
-                .filter(|(column, _)| !board.results(subject, *column, row).is_empty())
+                .filter(|(column, _)| !results.results(subject, *column, row).is_empty())
                 .filter_map(|(_, c)| match &c.threat {
                     Threat::Attack(spec) => Some(spec),
                     _ => None,
@@ -209,7 +209,7 @@ pub(super) fn lacking(board: &Board<'_>) -> Vec<String> {
             if met.is_empty() {
                 continue;
             }
-            let lacks = not_met(&met, board.design.experiment.seeds.len(), !card.detectors.is_empty());
+            let lacks = not_met(&met, results.design.experiment.seeds.len(), !card.detectors.is_empty());
             let place = (card.rule.name.clone(), defence.label.clone());
             match all.iter_mut().find(|(known, _)| *known == lacks) {
                 Some((_, places)) => places.push(place),

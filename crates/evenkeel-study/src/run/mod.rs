@@ -32,7 +32,7 @@ use crate::record::Entry;
 use crate::store::{Shard, Store};
 use crate::{Error, Result};
 use subject::Sample;
-use unit::{Adversary, Bench, Seeds};
+use unit::{Adversary, Judge, Seeds};
 
 /// How often the log is brought to the disk itself.
 const SYNC: Duration = Duration::from_secs(20);
@@ -42,11 +42,11 @@ pub struct Study {
     /// The design.
     pub design: Design,
     subjects: Vec<Subject>,
-    kits: Vec<Kit>,
+    prepared: Vec<Prepared>,
 }
 
 /// The defences and detectors of a subject, set up once.
-struct Kit {
+struct Prepared {
     defences: Vec<Defence>,
     /// What an adaptive attacker keeps high against defences without an objective.
     plain: Vec<Equivariance>,
@@ -98,16 +98,16 @@ impl Study {
             cards.push(card);
         }
         let design = Design::new(experiment, cards)?;
-        let kits = subjects.iter().zip(&design.subjects).map(|(subject, card)| {
+        let prepared = subjects.iter().zip(&design.subjects).map(|(subject, card)| {
             let defences = card.rows.iter().map(|row| subject.defence(row)).collect::<Result<_>>()?;
             let plain = card.rows.iter().map(|row| subject.plain_objective(row)).collect::<Result<_>>()?;
             let seed = design.experiment.seed;
             let detectors =
                 card.detectors.iter().map(|d| subject.detector(d, seed)).collect::<Result<_>>()?;
-            Ok(Kit { defences, plain, detectors })
+            Ok(Prepared { defences, plain, detectors })
         });
-        let kits = kits.collect::<Result<_>>()?;
-        Ok(Self { design, subjects, kits })
+        let prepared = prepared.collect::<Result<_>>()?;
+        Ok(Self { design, subjects, prepared })
     }
 
     /// Places of the images of a shard, by subject.
@@ -140,7 +140,7 @@ impl Study {
         };
         std::thread::scope(|scope| {
             for _ in 0..effort.threads.max(1) {
-                scope.spawn(|| shared.labour(&jobs));
+                scope.spawn(|| shared.work_through(&jobs));
             }
         });
         let (store, _) = shared.store.into_inner().unwrap_or_else(|e| e.into_inner());
@@ -169,7 +169,7 @@ impl Study {
     fn adversary(&self, work: &Work) -> Option<Adversary<'_>> {
         let card = &self.design.subjects[work.subject];
         let Threat::Attack(spec) = &card.columns[work.column].threat else { return None };
-        let kit = &self.kits[work.subject];
+        let kit = &self.prepared[work.subject];
         let (mut defence, mut objective): (_, Option<&dyn ViewObjective>) = (None, None);
         // what the key says, and nothing else, so that the same key has the same image whichever column asked first
         let spec = spec.canonical(spec.needs() == Needs::Defence && work.lens.is_none());
@@ -224,7 +224,7 @@ impl Shared<'_> {
     }
 
     /// Takes jobs until there are none.
-    fn labour(&self, jobs: &[(u32, u32)]) {
+    fn work_through(&self, jobs: &[(u32, u32)]) {
         let pool = match rayon::ThreadPoolBuilder::new().num_threads(1).build() {
             Ok(pool) => pool,
             Err(e) => return self.fail(Error::Request(format!("no thread could be had: {e}"))),
@@ -317,7 +317,7 @@ impl Shared<'_> {
             return Ok(sample.image.clone());
         }
         let root = study.design.experiment.seed;
-        let bench = Bench::new(&study.subjects[work.subject], sample, threat, root)?;
+        let bench = Judge::new(&study.subjects[work.subject], sample, threat, root)?;
         let seeds = Seeds::new(root, work.draw, &sample.id);
         let (entry, image) = bench.show(work.key, threat, study.adversary(work).as_ref(), seeds)?;
         if !there {
@@ -337,10 +337,10 @@ impl Shared<'_> {
         album: Option<&Album>,
     ) -> Result<bool> {
         let study = self.study;
-        let (card, kit) = (&study.design.subjects[work.subject], &study.kits[work.subject]);
+        let (card, kit) = (&study.design.subjects[work.subject], &study.prepared[work.subject]);
         let root = study.design.experiment.seed;
         let threat = &card.columns[work.column].threat;
-        let bench = Bench::new(&study.subjects[work.subject], sample, threat, root)?;
+        let bench = Judge::new(&study.subjects[work.subject], sample, threat, root)?;
         for answer in answers.iter().map(|i| &work.answers[*i]) {
             if self.halted() {
                 return Ok(false);

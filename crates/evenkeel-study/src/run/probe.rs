@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use super::unit::{Adversary, Bench, Seeds, peak_bytes};
+use super::unit::{Adversary, Judge, Seeds, peak_bytes};
 use super::{Study, Watch, count};
 use crate::Result;
 use crate::experiment::{DefenceSpec, Threat, Work};
@@ -138,7 +138,7 @@ impl Study {
         let (subject, card) = (&self.subjects[work.subject], &self.design.subjects[work.subject]);
         let (sample, root) = (subject.sample(0)?, self.design.experiment.seed);
         let threat = &card.columns[work.column].threat;
-        let bench = Bench::new(subject, &sample, threat, root)?;
+        let bench = Judge::new(subject, &sample, threat, root)?;
         let seeds = Seeds::new(root, work.draw, &sample.id);
         let mut adversary = self.adversary(work);
         let lens = adversary.as_ref().and_then(|a| a.defence).and(work.lens);
@@ -179,7 +179,7 @@ impl Study {
     fn answered(&self, work: &Work, row: usize, extent: Extent) -> Result<Cost> {
         let (subject, card) = (&self.subjects[work.subject], &self.design.subjects[work.subject]);
         let (sample, root) = (subject.sample(0)?, self.design.experiment.seed);
-        let bench = Bench::new(subject, &sample, &Threat::Clean, root)?;
+        let bench = Judge::new(subject, &sample, &Threat::Clean, root)?;
         let seeds = Seeds::new(root, work.draw, &sample.id);
         let spec = with(&card.rows[row], extent);
         let (defence, measure) = (subject.defence(&spec)?, self.design.experiment.objective);
@@ -189,8 +189,8 @@ impl Study {
     fn detecting(&self, work: &Work, place: usize) -> Result<Cost> {
         let (subject, card) = (&self.subjects[work.subject], &self.design.subjects[work.subject]);
         let sample = subject.sample(0)?;
-        let bench = Bench::new(subject, &sample, &Threat::Clean, self.design.experiment.seed)?;
-        let detector = &self.kits[work.subject].detectors[place];
+        let bench = Judge::new(subject, &sample, &Threat::Clean, self.design.experiment.seed)?;
+        let detector = &self.prepared[work.subject].detectors[place];
         timed(|| bench.detect(work.key, detector, &card.detectors[place].kind, &sample.image))
     }
 }

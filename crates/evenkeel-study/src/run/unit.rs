@@ -6,11 +6,11 @@
 
 use std::time::Instant;
 
-use evenkeel::attack::{Attack, Situation, permuted};
+use evenkeel::attack::{Attack, Scenario, permuted};
 use evenkeel::budget::{Budget, Norm};
 use evenkeel::corrupt::Corruption;
 use evenkeel::defence::Defence;
-use evenkeel::detect::{Detector, Looks, Outputs};
+use evenkeel::detect::{Detector, Outputs, ViewOutputs};
 use evenkeel::image::{IGNORED, LabelMap};
 use evenkeel::objective::{LossKind, Progress, Terms, ViewObjective, ViewTerm};
 use evenkeel::task::instance::Instance;
@@ -49,24 +49,24 @@ impl Seeds {
 }
 
 /// A look of the network at an image, against the truth.
-pub(super) struct Bench<'a> {
+pub(super) struct Judge<'a> {
     pub(super) subject: &'a Subject,
     pub(super) sample: &'a Sample,
     pub(super) target: Option<Truth>,
 }
 
 /// What a unit took.
-struct Stint {
+struct Cost {
     passes: Passes,
     seconds: f64,
 }
 
 /// Does something and says what it took.
-fn watched<T>(work: impl FnOnce() -> Result<T>) -> Result<(T, Stint)> {
+fn watched<T>(work: impl FnOnce() -> Result<T>) -> Result<(T, Cost)> {
     count::take();
     let start = Instant::now();
     let done = work()?;
-    Ok((done, Stint { seconds: start.elapsed().as_secs_f64(), passes: count::take() }))
+    Ok((done, Cost { seconds: start.elapsed().as_secs_f64(), passes: count::take() }))
 }
 
 /// What an attack is made with.
@@ -78,7 +78,7 @@ pub(super) struct Adversary<'a> {
     pub(super) objective: Option<&'a dyn ViewObjective>,
 }
 
-impl<'a> Bench<'a> {
+impl<'a> Judge<'a> {
     /// A bench for a threat, with its target if it has one.
     pub(super) fn new(subject: &'a Subject, sample: &'a Sample, threat: &Threat, root: u64) -> Result<Self> {
         let target = match threat {
@@ -90,10 +90,10 @@ impl<'a> Bench<'a> {
         Ok(Self { subject, sample, target })
     }
 
-    fn entry(&self, key: Key, body: Body, stint: Stint, look_seconds: f64) -> Entry {
+    fn entry(&self, key: Key, body: Body, cost: Cost, look_seconds: f64) -> Entry {
         let clock =
-            Clock { seconds: stint.seconds, look_seconds, peak_bytes: peak_bytes(), made_at_ms: now_ms() };
-        Entry { key, id: self.sample.id.clone(), image: self.sample.hash, body, passes: stint.passes, clock }
+            Clock { seconds: cost.seconds, look_seconds, peak_bytes: peak_bytes(), made_at_ms: now_ms() };
+        Entry { key, id: self.sample.id.clone(), image: self.sample.hash, body, passes: cost.passes, clock }
     }
 
     /// The answer for an image, held against the truth; with the seconds of the look.
@@ -103,7 +103,7 @@ impl<'a> Bench<'a> {
         let scores = model.scores(image)?;
         let prediction = model.task.predict(&scores, image.size())?;
         let seconds = start.elapsed().as_secs_f64();
-        let situation = Situation {
+        let scenario = Scenario {
             model,
             image,
             truth: &self.sample.truth,
@@ -111,17 +111,17 @@ impl<'a> Bench<'a> {
             defence: None,
             objective: None,
         };
-        let loss = match model.task.own_loss(situation.truth) {
+        let loss = match model.task.own_loss(scenario.truth) {
             Some(own) => own?.evaluate(&scores)?.0,
             None => {
                 let labels =
-                    model.task.labels(situation.truth, scores.extents(&model.output)?, image.size())?;
+                    model.task.labels(scenario.truth, scores.extents(&model.output)?, image.size())?;
                 let loss = evenkeel::objective::Loss::against(LossKind::CrossEntropy, labels);
                 loss.evaluate(&scores, Progress::ONCE)?.0
             }
         };
         let judged = Judged {
-            score: model.task.score(&prediction, situation.truth),
+            score: model.task.score(&prediction, scenario.truth),
             loss,
             to_target: self.target.as_ref().map(|t| model.task.score(&prediction, t)),
             tally: self.tally(&prediction)?,
@@ -164,7 +164,7 @@ impl<'a> Bench<'a> {
         seeds: Seeds,
     ) -> Result<(Entry, Image)> {
         let clean = &self.sample.image;
-        let ((image, value, seen_score), stint) = watched(|| match (threat, adversary) {
+        let ((image, value, seen_score), cost) = watched(|| match (threat, adversary) {
             (Threat::Clean, _) => Ok((clean.clone(), None, None)),
             (Threat::Corruption { kind, severity }, _) => {
                 let corrupted = Corruption::named(kind)?.apply(clean, *severity, seeds.corruption)?;
@@ -185,12 +185,12 @@ impl<'a> Bench<'a> {
         let (answer, look_seconds) = self.judge(&image)?;
         let (linf_255, l2) = distances(clean, &image);
         let shown = Shown { answer, linf_255, l2, value, seen_score, term_gradient };
-        Ok((self.entry(key, Body::Shown(shown), stint, look_seconds), image))
+        Ok((self.entry(key, Body::Shown(shown), cost, look_seconds), image))
     }
 
     fn attack(&self, adversary: &Adversary<'_>, seeds: Seeds) -> Result<evenkeel::attack::Outcome> {
         let spec = &adversary.spec;
-        let situation = Situation {
+        let scenario = Scenario {
             model: &self.subject.model,
             image: &self.sample.image,
             truth: &self.sample.truth,
@@ -200,7 +200,7 @@ impl<'a> Bench<'a> {
         };
         let known = spec.kind == "fixed-seed" && adversary.defence.is_some();
         let settings = spec.settings(if known { seeds.defence } else { seeds.attack });
-        Ok(Attack::named(&spec.kind)?.run(&situation, &settings)?)
+        Ok(Attack::named(&spec.kind)?.run(&scenario, &settings)?)
     }
 
     /// How long the gradient of an objective alone is: zero would mean that an adaptive attacker's second term does nothing.
@@ -224,7 +224,7 @@ impl<'a> Bench<'a> {
         measure: bool,
     ) -> Result<(Entry, Image)> {
         let model = &self.subject.model;
-        let (defended, stint) = watched(|| Ok(defence.apply(model, image, seeds.defence)?.image))?;
+        let (defended, cost) = watched(|| Ok(defence.apply(model, image, seeds.defence)?.image))?;
         let (answer, look_seconds) = self.judge(&defended)?;
         let objective = |shown: &Image| match (&defence.objective, measure) {
             (Some(objective), true) => self.objective(&**objective, spec, shown).map(Some),
@@ -233,7 +233,7 @@ impl<'a> Bench<'a> {
         let (linf_255, l2) = distances(image, &defended);
         let (objective_before, objective_after) = (objective(image)?, objective(&defended)?);
         let answered = Answered { answer, linf_255, l2, objective_before, objective_after };
-        Ok((self.entry(key, Body::Answered(answered), stint, look_seconds), defended))
+        Ok((self.entry(key, Body::Answered(answered), cost, look_seconds), defended))
     }
 
     /// A defence's objective at an image, for the same views every time; that of equivariance and invariance per comparison.
@@ -255,20 +255,20 @@ impl<'a> Bench<'a> {
     /// What a detector says of an image.
     pub(super) fn detect(&self, key: Key, detector: &Detector, kind: &str, image: &Image) -> Result<Entry> {
         let model = &self.subject.model;
-        let (detected, stint) = watched(|| {
+        let (detected, cost) = watched(|| {
             if kind != ERROR_ESTIMATE {
                 let score = detector.score(model, image)?;
                 return Ok(Detected { score, variances: Vec::new(), cells: 0, true_error: None });
             }
             let views = detector.views.draw(&Random::new(detector.seed));
-            let looks = Looks::at(model, image, &views, Outputs::Softmax)?;
-            let variances = looks.cell_variances();
+            let outputs = ViewOutputs::at(model, image, &views, Outputs::Softmax)?;
+            let variances = outputs.cell_variances();
             let cells = variances.len();
-            let true_error = Some(looks.true_error(&self.sample.truth));
+            let true_error = Some(outputs.true_error(&self.sample.truth));
             let score = evenkeel::detect::expected_error(&variances, 0.0);
             Ok(Detected { score, variances: grouped(variances), cells, true_error })
         })?;
-        Ok(self.entry(key, Body::Detected(detected), stint, 0.0))
+        Ok(self.entry(key, Body::Detected(detected), cost, 0.0))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use evenkeel::attack::{Attack, AttackSettings, Situation};
+use evenkeel::attack::{Attack, AttackSettings, Scenario};
 use evenkeel::budget::Budget;
 use evenkeel::defence::{Defence, DefenceSettings};
 use evenkeel::image::Image;
@@ -10,7 +10,7 @@ use evenkeel::model::Model;
 use evenkeel::task::{Prediction, Truth};
 use rayon::prelude::*;
 
-use crate::{heads, situation, support};
+use crate::{heads, scenario, support};
 
 /// What heads are fitted on: images after the 200 that are judged.
 pub(crate) const OTHERS: std::ops::Range<usize> = 200..1000;
@@ -51,7 +51,7 @@ pub(crate) fn bare(name: &str, count: usize) {
             .zip(&clean)
             .map(|((image, label), clean)| {
                 let truth = Truth::Class(*label);
-                *clean && attack.run(&situation(&model, image, &truth), &settings).unwrap().score > 0.0
+                *clean && attack.run(&scenario(&model, image, &truth), &settings).unwrap().score > 0.0
             })
             .collect();
         worst.iter_mut().zip(&kept).for_each(|(w, k)| *w &= k);
@@ -89,13 +89,13 @@ pub(crate) fn defended(name: &str, trial: &Trial<'_>) {
     let defence = Defence::named(trial.defence, &model, settings).unwrap();
     let attacked = |image: &Image, label: usize| {
         let truth = Truth::Class(label);
-        let situation = Situation { defence: Some(&defence), ..situation(&model, image, &truth) };
+        let scenario = Scenario { defence: Some(&defence), ..scenario(&model, image, &truth) };
         let steps = if trial.attack == "transfer" { 20 } else { trial.outer };
         let base = AttackSettings::new(budget_of(name));
         // far enough to cross the budget, however few the steps
         let step_size = (2.5 * base.budget.radius / steps as f32).max(0.5 / 255.0);
         let settings = AttackSettings { steps, draws: trial.draws, step_size, ..base };
-        Attack::named(trial.attack).unwrap().run(&situation, &settings).unwrap().image.rounded_to_8_bits()
+        Attack::named(trial.attack).unwrap().run(&scenario, &settings).unwrap().image.rounded_to_8_bits()
     };
     let right = |(i, (image, label)): (usize, &(Image, usize))| {
         let image = if trial.attack == "clean" { image.clone() } else { attacked(image, *label) };

@@ -11,7 +11,7 @@ use evenkeel::model::Model;
 use evenkeel::task::{Prediction, Truth};
 use rayon::prelude::*;
 
-use crate::{heads, situation, support};
+use crate::{heads, scenario, support};
 
 /// PGD-20 at 4/255, steps of 1/255, on each image, rounded to 8 bits; kept in the temporary folder for the next trial.
 pub(crate) fn attacked(net: &str, model: &Model, images: &[Image], truths: &[Truth]) -> Vec<Image> {
@@ -23,7 +23,7 @@ pub(crate) fn attacked(net: &str, model: &Model, images: &[Image], truths: &[Tru
             return kept;
         }
         let settings = AttackSettings::new(Budget::linf(4.0 / 255.0));
-        let outcome = Attack::named("pgd").unwrap().run(&situation(model, image, truth), &settings).unwrap();
+        let outcome = Attack::named("pgd").unwrap().run(&scenario(model, image, truth), &settings).unwrap();
         outcome.image.save_png(&file).expect("room for a picture");
         outcome.image.rounded_to_8_bits()
     };

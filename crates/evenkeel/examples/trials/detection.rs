@@ -1,10 +1,10 @@
 //! AUROC of every score: attacked images from clean ones, those of an attacker who keeps the views alike, corrupted ones.
 
 use evenkeel::Random;
-use evenkeel::attack::{Attack, AttackSettings, Situation};
+use evenkeel::attack::{Attack, AttackSettings, Scenario};
 use evenkeel::budget::Budget;
 use evenkeel::corrupt::CORRUPTIONS;
-use evenkeel::detect::{Detector, Heads, Looks, Outputs, SCORES};
+use evenkeel::detect::{Detector, Heads, Outputs, SCORES, ViewOutputs};
 use evenkeel::image::Image;
 use evenkeel::model::Model;
 use evenkeel::network::Tensor;
@@ -15,7 +15,7 @@ use rayon::prelude::*;
 
 use crate::cifar::{OTHERS, budget_of, cifar_net};
 use crate::cityscapes::halves;
-use crate::{cityscapes, heads, situation, support};
+use crate::{cityscapes, heads, scenario, support};
 
 /// What scores images: the views, drawn once, and the objectives with their divisors, by name.
 struct Scorer {
@@ -59,7 +59,8 @@ impl Scorer {
                 ((view.clone(), scores), (view.clone(), features))
             })
             .unzip();
-        let variance = |outputs| Looks::of(model, image.size(), &base, &seen, outputs).unwrap().variance();
+        let variance =
+            |outputs| ViewOutputs::of(model, image.size(), &base, &seen, outputs).unwrap().variance();
         let mut all = vec![variance(Outputs::Softmax), variance(Outputs::OneHot)];
         all.extend(self.objectives.iter().map(|(objective, share)| {
             -objective.compare(image.size(), &features, &seen_features).unwrap().value / share
@@ -111,8 +112,8 @@ impl Subject {
         let settings = AttackSettings { step_size: step / 255.0, weight: 1.0, ..base };
         let name = if objective.is_some() { "adaptive" } else { "pgd" };
         let one = |(image, truth): (&Image, &Truth)| {
-            let situation = Situation { objective, ..situation(&self.model, image, truth) };
-            let outcome = Attack::named(name).unwrap().run(&situation, &settings).unwrap();
+            let scenario = Scenario { objective, ..scenario(&self.model, image, truth) };
+            let outcome = Attack::named(name).unwrap().run(&scenario, &settings).unwrap();
             outcome.image.rounded_to_8_bits()
         };
         self.clean.par_iter().zip(&self.truths).map(one).collect()

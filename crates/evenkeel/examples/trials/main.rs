@@ -17,7 +17,7 @@ mod heads;
 #[path = "../../tests/support/mod.rs"]
 mod support;
 
-use evenkeel::attack::Situation;
+use evenkeel::attack::Scenario;
 use evenkeel::image::Image;
 use evenkeel::model::Model;
 use evenkeel::task::Truth;
@@ -54,6 +54,6 @@ fn main() {
     }
 }
 
-fn situation<'a>(model: &'a Model, image: &'a Image, truth: &'a Truth) -> Situation<'a> {
-    Situation { model, image, truth, target: None, defence: None, objective: None }
+fn scenario<'a>(model: &'a Model, image: &'a Image, truth: &'a Truth) -> Scenario<'a> {
+    Scenario { model, image, truth, target: None, defence: None, objective: None }
 }

@@ -1,21 +1,21 @@
 //! FAB: the least change that reaches the decision boundary, for classifiers.
 //!
-//! The landscape finds the nearest boundary: for every class l ≠ y, |z_l − z_y| over the dual norm of the gradient of the difference.
+//! The objective finds the nearest boundary: for every class l ≠ y, |z_l − z_y| over the dual norm of the gradient of the difference.
 //! One traced pass serves all classes; with many, only the best few are tried.
 
 use super::family::single_class;
 use super::minimal::finish;
-use super::{AttackSettings, Outcome, Situation};
-use crate::ascent::{Keep, Landscape, Plan, Sight, Start, ascend};
+use super::{AttackSettings, Outcome, Scenario};
 use crate::budget::{Budget, Norm, length};
 use crate::error::{Error, Result};
 use crate::image::Image;
 use crate::objective::Progress;
+use crate::optimise::{Evaluation, Keep, Objective, Plan, Start, optimise};
 use crate::random::Random;
 use crate::step::Boundary;
 
 struct NearestBoundary<'a> {
-    situation: Situation<'a>,
+    scenario: Scenario<'a>,
     label: usize,
     norm: Norm,
     /// How many other classes are tried, best first.
@@ -31,19 +31,19 @@ impl NearestBoundary<'_> {
     }
 }
 
-impl Landscape for NearestBoundary<'_> {
-    fn look(&self, image: &Image, _: Progress, _: &Random, want_gradient: bool) -> Result<Sight> {
-        let model = self.situation.model;
+impl Objective for NearestBoundary<'_> {
+    fn evaluate(&self, image: &Image, _: Progress, _: &Random, want_gradient: bool) -> Result<Evaluation> {
+        let model = self.scenario.model;
         let traced = model.network.trace(image, &[&model.output])?;
         let scores = &traced.tensors[0];
         let z = scores.data();
-        let score = self.situation.score(scores)?;
+        let score = self.scenario.score(scores)?;
         let mut others: Vec<usize> = (0..z.len()).filter(|l| *l != self.label).collect();
         others.sort_by(|a, b| z[*b].total_cmp(&z[*a]).then(a.cmp(b)));
         let lead = others.first().map_or(0.0, |l| f64::from(z[*l] - z[self.label]));
         if !want_gradient || lead > 0.0 {
             let gradient = want_gradient.then(|| vec![0.0; image.pixels().len()]);
-            return Ok(Sight { value: lead, gradient, score, loss: None });
+            return Ok(Evaluation { value: lead, gradient, score, loss: None });
         }
         let mut nearest: Option<(f64, f64, Vec<f32>)> = None;
         for &other in others.iter().take(self.tried) {
@@ -58,17 +58,17 @@ impl Landscape for NearestBoundary<'_> {
             }
         }
         let (_, value, gradient) = nearest.unwrap_or((0.0, 0.0, vec![0.0; image.pixels().len()]));
-        Ok(Sight { value, gradient: Some(gradient), score, loss: None })
+        Ok(Evaluation { value, gradient: Some(gradient), score, loss: None })
     }
 }
 
-pub(super) fn fab(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
-    let label = single_class(situation.truth, "fab")?;
-    if situation.model.scores(situation.image)?.data().len() < 2 {
+pub(super) fn fab(scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<Outcome> {
+    let label = single_class(scenario.truth, "fab")?;
+    if scenario.model.scores(scenario.image)?.data().len() < 2 {
         return Err(Error::setting("attack fab", "needs at least 2 classes"));
     }
     let norm = settings.budget.norm;
-    let landscape = NearestBoundary { situation: *situation, label, norm, tried: settings.targets.max(9) };
+    let objective = NearestBoundary { scenario: *scenario, label, norm, tried: settings.targets.max(9) };
     // the search itself is free; only what it finds has to be in the budget
     let plan = Plan {
         budget: Budget::free(norm),
@@ -80,16 +80,16 @@ pub(super) fn fab(situation: &Situation<'_>, settings: &AttackSettings) -> Resul
         patience: None,
         seed: settings.seed,
     };
-    let mut best = ascend(&landscape, situation.image, &plan, &|| Box::new(Boundary))?;
+    let mut best = optimise(&objective, scenario.image, &plan, &|| Box::new(Boundary))?;
     let random = Random::new(settings.seed);
     for restart in 1..settings.restarts {
-        let start = settings.budget.start(situation.image, &mut random.fork(restart as u64));
-        let plan = Plan { start: Start::At(start), ..plan.clone() };
-        let climb = ascend(&landscape, situation.image, &plan, &|| Box::new(Boundary))?;
-        let far = |image: &Image| settings.budget.distance(situation.image, image);
+        let start = settings.budget.start(scenario.image, &mut random.fork(restart as u64));
+        let plan = Plan { start: Start::From(start), ..plan.clone() };
+        let climb = optimise(&objective, scenario.image, &plan, &|| Box::new(Boundary))?;
+        let far = |image: &Image| settings.budget.distance(scenario.image, image);
         if (climb.score, far(&climb.image)) < (best.score, far(&best.image)) {
             best = climb;
         }
     }
-    finish(situation, settings, best.image, best.trace)
+    finish(scenario, settings, best.image, best.trace)
 }

@@ -1,12 +1,12 @@
 //! The gradient attacks that differ only in loss, step and plan, and Square, which needs no gradient.
 
-use super::landscape::TaskLandscape;
-use super::{AttackSettings, Outcome, Situation};
-use crate::ascent::{Keep, Plan, Start, ascend};
+use super::objective::TaskObjective;
+use super::{AttackSettings, Outcome, Scenario};
 use crate::budget::Norm;
 use crate::error::{Error, Result};
 use crate::network::Tensor;
 use crate::objective::{Loss, LossKind};
+use crate::optimise::{Keep, Plan, Start, optimise};
 use crate::step::{Adaptive, Momentum, Plain, Square, Step};
 use crate::task::{Labels, Truth};
 
@@ -25,87 +25,87 @@ pub(super) fn plan(settings: &AttackSettings) -> Plan {
 }
 
 fn climb<'s>(
-    situation: &Situation<'_>,
+    scenario: &Scenario<'_>,
     settings: &AttackSettings,
     kind: LossKind,
     step: &dyn Fn() -> Box<dyn Step + 's>,
 ) -> Result<Outcome> {
-    let loss = Loss { confidence: settings.confidence, ..situation.loss(kind)? };
-    let landscape = TaskLandscape { situation: *situation, loss, weight: 0.0 };
-    Ok(ascend(&landscape, situation.image, &plan(settings), step)?.into())
+    let loss = Loss { confidence: settings.confidence, ..scenario.loss(kind)? };
+    let objective = TaskObjective { scenario: *scenario, loss, weight: 0.0 };
+    Ok(optimise(&objective, scenario.image, &plan(settings), step)?.into())
 }
 
-fn plain(situation: &Situation<'_>, settings: &AttackSettings, kind: LossKind) -> Result<Outcome> {
-    climb(situation, settings, kind, &|| Box::new(Plain { size: settings.step_size }))
+fn plain(scenario: &Scenario<'_>, settings: &AttackSettings, kind: LossKind) -> Result<Outcome> {
+    climb(scenario, settings, kind, &|| Box::new(Plain { size: settings.step_size }))
 }
 
-pub(super) fn fgsm(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
+pub(super) fn fgsm(scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<Outcome> {
     let once = AttackSettings { steps: 1, step_size: settings.budget.radius, ..settings.clone() };
-    plain(situation, &once, LossKind::CrossEntropy)
+    plain(scenario, &once, LossKind::CrossEntropy)
 }
 
 /// min(ε + 4, ⌈1.25 ε⌉) steps of 1/255, ε in units of 1/255.
-pub(super) fn ifgsm(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
+pub(super) fn ifgsm(scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<Outcome> {
     let epsilon_255 = settings.budget.radius * 255.0;
     let steps = (epsilon_255 + 4.0).min((1.25 * epsilon_255 - 1e-3).ceil()).max(1.0) as usize;
     let settings = AttackSettings { steps, step_size: 1.0 / 255.0, ..settings.clone() };
-    plain(situation, &settings, LossKind::CrossEntropy)
+    plain(scenario, &settings, LossKind::CrossEntropy)
 }
 
-pub(super) fn pgd(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
-    plain(situation, settings, LossKind::CrossEntropy)
+pub(super) fn pgd(scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<Outcome> {
+    plain(scenario, settings, LossKind::CrossEntropy)
 }
 
-pub(super) fn mim(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
+pub(super) fn mim(scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<Outcome> {
     let step = || Box::new(Momentum::new(settings.step_size, settings.momentum)) as Box<dyn Step>;
-    climb(situation, settings, LossKind::CrossEntropy, &step)
+    climb(scenario, settings, LossKind::CrossEntropy, &step)
 }
 
-pub(super) fn cw(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
-    plain(situation, settings, LossKind::Margin)
+pub(super) fn cw(scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<Outcome> {
+    plain(scenario, settings, LossKind::Margin)
 }
 
-pub(super) fn houdini(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
-    plain(situation, settings, LossKind::Houdini)
+pub(super) fn houdini(scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<Outcome> {
+    plain(scenario, settings, LossKind::Houdini)
 }
 
-pub(super) fn segpgd(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
-    plain(situation, settings, LossKind::SegPgd)
+pub(super) fn segpgd(scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<Outcome> {
+    plain(scenario, settings, LossKind::SegPgd)
 }
 
-pub(super) fn masked(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
-    plain(situation, settings, LossKind::MaskedCrossEntropy)
+pub(super) fn masked(scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<Outcome> {
+    plain(scenario, settings, LossKind::MaskedCrossEntropy)
 }
 
-pub(super) fn jensen_shannon(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
-    plain(situation, settings, LossKind::JensenShannon)
+pub(super) fn jensen_shannon(scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<Outcome> {
+    plain(scenario, settings, LossKind::JensenShannon)
 }
 
-fn apgd(situation: &Situation<'_>, settings: &AttackSettings, kind: LossKind) -> Result<Outcome> {
-    climb(situation, settings, kind, &|| Box::new(Adaptive::new()))
+fn apgd(scenario: &Scenario<'_>, settings: &AttackSettings, kind: LossKind) -> Result<Outcome> {
+    climb(scenario, settings, kind, &|| Box::new(Adaptive::new()))
 }
 
-pub(super) fn apgd_ce(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
-    apgd(situation, settings, LossKind::CrossEntropy)
+pub(super) fn apgd_ce(scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<Outcome> {
+    apgd(scenario, settings, LossKind::CrossEntropy)
 }
 
-pub(super) fn apgd_dlr(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
-    apgd(situation, settings, LossKind::Dlr)
+pub(super) fn apgd_dlr(scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<Outcome> {
+    apgd(scenario, settings, LossKind::Dlr)
 }
 
 /// The targeted ratio towards the runner-up of the clean answer, then the next, and so on; the outcome that hurt most.
-pub(super) fn apgd_t(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
-    let scores = situation.model.scores(situation.image)?;
-    let labels = situation.labels(situation.truth)?;
-    let classes = scores.extents(&situation.model.output)?.channels;
+pub(super) fn apgd_t(scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<Outcome> {
+    let scores = scenario.model.scores(scenario.image)?;
+    let labels = scenario.labels(scenario.truth)?;
+    let classes = scores.extents(&scenario.model.output)?.channels;
     let mut best: Option<Outcome> = None;
     for rank in 0..settings.targets.min(classes.saturating_sub(1)).max(1) {
         let wanted = ranked(&scores, &labels, rank)?;
         let loss = Loss { wanted: Some(wanted), ..Loss::against(LossKind::DlrTargeted, labels.clone()) };
-        let landscape = TaskLandscape { situation: *situation, loss, weight: 0.0 };
+        let objective = TaskObjective { scenario: *scenario, loss, weight: 0.0 };
         let plan = Plan { seed: settings.seed.wrapping_add(rank as u64), ..plan(settings) };
         let outcome: Outcome =
-            ascend(&landscape, situation.image, &plan, &|| Box::new(Adaptive::new()))?.into();
+            optimise(&objective, scenario.image, &plan, &|| Box::new(Adaptive::new()))?.into();
         if best.as_ref().is_none_or(|b| (outcome.score, -outcome.value) < (b.score, -b.value)) {
             best = Some(outcome);
         }
@@ -131,36 +131,36 @@ fn ranked(scores: &Tensor, labels: &Labels, rank: usize) -> Result<Labels> {
     Ok(Labels { size: labels.size, labels: (0..cells).map(choose).collect() })
 }
 
-pub(super) fn square(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
+pub(super) fn square(scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<Outcome> {
     // the published shares of the first square
     let share = if settings.budget.norm == Norm::Linf { 0.8 } else { 0.1 };
-    let own = situation.model.task.own_loss(situation.truth).is_some();
+    let own = scenario.model.task.own_loss(scenario.truth).is_some();
     let kind = if own { LossKind::CrossEntropy } else { LossKind::Margin };
-    climb(situation, settings, kind, &|| Box::new(Square { share }))
+    climb(scenario, settings, kind, &|| Box::new(Square { share }))
 }
 
 /// Task loss plus weight times the view objective, both at the attacked image.
 fn adaptive_with<'s>(
-    situation: &Situation<'_>,
+    scenario: &Scenario<'_>,
     settings: &AttackSettings,
     step: &dyn Fn() -> Box<dyn Step + 's>,
 ) -> Result<Outcome> {
-    if situation.objective.is_none() {
+    if scenario.objective.is_none() {
         return Err(Error::setting("attack adaptive", "needs the objective that the defence raises"));
     }
-    let loss = situation.loss(LossKind::CrossEntropy)?;
-    let landscape = TaskLandscape { situation: *situation, loss, weight: settings.weight };
+    let loss = scenario.loss(LossKind::CrossEntropy)?;
+    let objective = TaskObjective { scenario: *scenario, loss, weight: settings.weight };
     // the bare network's score knows nothing of the second term
     let plan = Plan { keep: Keep::Highest, ..plan(settings) };
-    Ok(ascend(&landscape, situation.image, &plan, step)?.into())
+    Ok(optimise(&objective, scenario.image, &plan, step)?.into())
 }
 
-pub(super) fn adaptive(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
-    adaptive_with(situation, settings, &|| Box::new(Plain { size: settings.step_size }))
+pub(super) fn adaptive(scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<Outcome> {
+    adaptive_with(scenario, settings, &|| Box::new(Plain { size: settings.step_size }))
 }
 
-pub(super) fn adaptive_apgd(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
-    adaptive_with(situation, settings, &|| Box::new(Adaptive::new()))
+pub(super) fn adaptive_apgd(scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<Outcome> {
+    adaptive_with(scenario, settings, &|| Box::new(Adaptive::new()))
 }
 
 /// The class a targeted attack on a classifier aims at, if it is one.

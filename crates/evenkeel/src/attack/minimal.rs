@@ -4,12 +4,12 @@
 //! change found is larger than the budget, the outcome is pulled back into it, and counts as it is then.
 
 use super::family::single_class;
-use super::{AttackSettings, Outcome, Situation};
-use crate::ascent::{Keep, Landscape, Plan, Sight, Start, ascend};
+use super::{AttackSettings, Outcome, Scenario};
 use crate::budget::{Budget, Norm};
 use crate::error::{Error, Result};
 use crate::image::Image;
 use crate::objective::{Loss, LossKind, Progress, Terms};
+use crate::optimise::{Evaluation, Keep, Objective, Plan, Start, optimise};
 use crate::random::Random;
 use crate::step::AdamTanh;
 
@@ -19,41 +19,52 @@ const SEARCHES: usize = 9;
 const RATE: f32 = 0.01;
 
 struct Penalised<'a> {
-    situation: Situation<'a>,
+    scenario: Scenario<'a>,
     loss: Loss,
     weight: f64,
 }
 
-impl Landscape for Penalised<'_> {
-    fn look(&self, image: &Image, progress: Progress, random: &Random, want_gradient: bool) -> Result<Sight> {
-        let model = self.situation.model;
+impl Objective for Penalised<'_> {
+    fn evaluate(
+        &self,
+        image: &Image,
+        progress: Progress,
+        random: &Random,
+        want_gradient: bool,
+    ) -> Result<Evaluation> {
+        let model = self.scenario.model;
         let losses = vec![(self.weight, &self.loss)];
         let terms = Terms { output: &model.output, feature: &model.feature, losses, views: vec![] };
         let mut seen = terms.evaluate(&*model.network, image, progress, random, want_gradient)?;
-        let pairs = || image.pixels().iter().zip(self.situation.image.pixels());
+        let pairs = || image.pixels().iter().zip(self.scenario.image.pixels());
         if let Some(gradient) = &mut seen.gradient {
             gradient.iter_mut().zip(pairs()).for_each(|(g, (a, b))| *g -= 2.0 * (a - b));
         }
         let squares: f64 = pairs().map(|(a, b)| f64::from(a - b).powi(2)).sum();
-        let score = seen.scores.as_ref().map_or(Ok(1.0), |s| self.situation.score(s))?;
-        Ok(Sight { value: seen.value - squares, gradient: seen.gradient, score, loss: Some(seen.parts[0]) })
+        let score = seen.scores.as_ref().map_or(Ok(1.0), |s| self.scenario.score(s))?;
+        Ok(Evaluation {
+            value: seen.value - squares,
+            gradient: seen.gradient,
+            score,
+            loss: Some(seen.parts[0]),
+        })
     }
 }
 
-pub(super) fn cw_l2(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
+pub(super) fn cw_l2(scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<Outcome> {
     if settings.budget.norm != Norm::L2 {
         return Err(Error::setting("attack cw-l2", "measures its change in L2; use cw for L∞"));
     }
-    single_class(situation.truth, "cw-l2")?;
+    single_class(scenario.truth, "cw-l2")?;
     let confidence = if settings.confidence.is_finite() { settings.confidence } else { 0.0 };
     let (mut low, mut high, mut weight) = (0.0f64, f64::INFINITY, 1.0);
     let mut best: Option<Outcome> = None;
     let mut trace = Vec::new();
-    let distance = |image: &Image| settings.budget.distance(situation.image, image);
+    let distance = |image: &Image| settings.budget.distance(scenario.image, image);
     for _ in 0..SEARCHES {
-        let mut loss = situation.loss(LossKind::Margin)?;
+        let mut loss = scenario.loss(LossKind::Margin)?;
         loss.confidence = confidence;
-        let landscape = Penalised { situation: *situation, loss, weight };
+        let objective = Penalised { scenario: *scenario, loss, weight };
         let plan = Plan {
             budget: Budget::free(Norm::L2),
             start: Start::Origin,
@@ -65,7 +76,7 @@ pub(super) fn cw_l2(situation: &Situation<'_>, settings: &AttackSettings) -> Res
             seed: settings.seed,
         };
         let mut outcome: Outcome =
-            ascend(&landscape, situation.image, &plan, &|| Box::new(AdamTanh::new(RATE)))?.into();
+            optimise(&objective, scenario.image, &plan, &|| Box::new(AdamTanh::new(RATE)))?.into();
         trace.append(&mut outcome.trace);
         if outcome.score <= 0.0 {
             high = weight;
@@ -77,20 +88,20 @@ pub(super) fn cw_l2(situation: &Situation<'_>, settings: &AttackSettings) -> Res
         }
         weight = if high.is_finite() { 0.5 * (low + high) } else { 10.0 * weight };
     }
-    let image = best.map_or_else(|| situation.image.clone(), |b| b.image);
-    finish(situation, settings, image, trace)
+    let image = best.map_or_else(|| scenario.image.clone(), |b| b.image);
+    finish(scenario, settings, image, trace)
 }
 
 /// The outcome once the image is in the budget.
 pub(super) fn finish(
-    situation: &Situation<'_>,
+    scenario: &Scenario<'_>,
     settings: &AttackSettings,
     mut image: Image,
-    trace: Vec<crate::ascent::Record>,
+    trace: Vec<crate::optimise::Record>,
 ) -> Result<Outcome> {
-    settings.budget.project(situation.image, &mut image);
-    let scores = situation.model.scores(&image)?;
-    let score = situation.score(&scores)?;
-    let value = -settings.budget.distance(situation.image, &image);
+    settings.budget.project(scenario.image, &mut image);
+    let scores = scenario.model.scores(&image)?;
+    let score = scenario.score(&scores)?;
+    let value = -settings.budget.distance(scenario.image, &image);
     Ok(Outcome { image, score, value, trace })
 }

@@ -1,12 +1,12 @@
-//! Attacks: recipes for the one loop. Each is a landscape, a step and a plan; all stay in the budget and in [0, 1].
+//! Attacks: recipes for the one loop. Each is a objective, a step and a plan; all stay in the budget and in [0, 1].
 //!
 //! An attack maximises a loss at the true labels, or minimises it at wanted ones. Those that know of a defence look through it.
 //! The table [`ATTACKS`] is the whole list.
 
 mod boundary;
 mod family;
-mod landscape;
 mod minimal;
+mod objective;
 mod through;
 mod unrolled;
 mod worst;
@@ -16,24 +16,24 @@ mod tests;
 #[cfg(test)]
 mod unchanged;
 
-pub use landscape::TaskLandscape;
-pub use through::DefendedLandscape;
-pub use unrolled::UnrolledLandscape;
+pub use objective::TaskObjective;
+pub use through::DefendedObjective;
+pub use unrolled::UnrolledObjective;
 pub use worst::{Verdicts, worst_case};
 
-use crate::ascent::{Climb, Record};
 use crate::budget::{Budget, Norm};
 use crate::defence::Defence;
 use crate::error::{Error, Result};
 use crate::image::{Image, LabelMap};
 use crate::model::Model;
 use crate::objective::ViewObjective;
+use crate::optimise::{Optimum, Record};
 use crate::random::Random;
 use crate::task::{Truth, instance::Instance};
 
 /// What is attacked.
 #[derive(Clone, Copy)]
-pub struct Situation<'a> {
+pub struct Scenario<'a> {
     /// The model.
     pub model: &'a Model,
     /// The image at the model's size.
@@ -117,8 +117,8 @@ pub struct Outcome {
     pub trace: Vec<Record>,
 }
 
-impl From<Climb> for Outcome {
-    fn from(climb: Climb) -> Self {
+impl From<Optimum> for Outcome {
+    fn from(climb: Optimum) -> Self {
         Self { image: climb.image, score: climb.score, value: climb.value, trace: climb.trace }
     }
 }
@@ -133,14 +133,14 @@ pub struct Attack {
     pub targeted: bool,
     /// Whether it needs to know the defence.
     pub needs_defence: bool,
-    recipe: fn(&Situation<'_>, &AttackSettings) -> Result<Outcome>,
+    recipe: fn(&Scenario<'_>, &AttackSettings) -> Result<Outcome>,
 }
 
 const fn attack(
     name: &'static str,
     about: &'static str,
     targeted: bool,
-    recipe: fn(&Situation<'_>, &AttackSettings) -> Result<Outcome>,
+    recipe: fn(&Scenario<'_>, &AttackSettings) -> Result<Outcome>,
 ) -> Attack {
     Attack { name, about, targeted, needs_defence: false, recipe }
 }
@@ -148,7 +148,7 @@ const fn attack(
 const fn through(
     name: &'static str,
     about: &'static str,
-    recipe: fn(&Situation<'_>, &AttackSettings) -> Result<Outcome>,
+    recipe: fn(&Scenario<'_>, &AttackSettings) -> Result<Outcome>,
 ) -> Attack {
     Attack { name, about, targeted: true, needs_defence: true, recipe }
 }
@@ -201,15 +201,15 @@ impl Attack {
     ///
     /// # Errors
     /// If the attack cannot be made on this task, norm or number of classes, or the network fails.
-    pub fn run(&self, situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
+    pub fn run(&self, scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<Outcome> {
         settings.budget.check()?;
-        if situation.target.is_some() && !self.targeted {
+        if scenario.target.is_some() && !self.targeted {
             return Err(Error::setting(format!("attack {}", self.name), "has no targeted form"));
         }
-        if self.needs_defence && situation.defence.is_none() {
+        if self.needs_defence && scenario.defence.is_none() {
             return Err(Error::setting(format!("attack {}", self.name), "needs a defence to look through"));
         }
-        (self.recipe)(situation, settings)
+        (self.recipe)(scenario, settings)
     }
 }
 

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::*;
-use crate::ascent::Landscape;
 use crate::defence::{DefenceSettings, Schedule};
 use crate::objective::{Equivariance, LossKind, Progress};
+use crate::optimise::Objective;
 use crate::task::{Classification, Semantic};
 use crate::toy::{Conv, Layer, Linear, picture};
 use crate::view::{ViewRule, ViewSet};
@@ -47,7 +47,7 @@ pub(super) fn small_defence_of(model: &Model, schedule: &str) -> Defence {
     Defence::named("equivariance", model, settings).unwrap()
 }
 
-/// A situation on the network's own answer.
+/// A scenario on the network's own answer.
 pub(super) struct Scene {
     pub(super) model: Model,
     image: Image,
@@ -65,8 +65,8 @@ impl Scene {
         Self { model, image, truth, defence, objective }
     }
 
-    pub(super) fn situation(&self) -> Situation<'_> {
-        Situation {
+    pub(super) fn scenario(&self) -> Scenario<'_> {
+        Scenario {
             model: &self.model,
             image: &self.image,
             truth: &self.truth,
@@ -100,7 +100,7 @@ fn every_attack_stays_inside_and_repeats_for_any_thread_count() {
         let segments = scene.model.task.name() == "semantic";
         for attack in &ATTACKS {
             for budget in [Budget::linf(0.05), Budget::l2(0.7)] {
-                let run = || attack.run(&scene.situation(), &quick(budget));
+                let run = || attack.run(&scene.scenario(), &quick(budget));
                 let first = one.install(run);
                 if refuses(attack, segments, budget.norm) {
                     assert!(first.unwrap_err().to_string().contains(attack.name));
@@ -111,7 +111,7 @@ fn every_attack_stays_inside_and_repeats_for_any_thread_count() {
                 let second = three.install(run).unwrap();
                 assert!(first.image == second.image, "{} depends on threads", attack.name);
                 let other = AttackSettings { seed: 9, ..quick(budget) };
-                assert!(attack.run(&scene.situation(), &other).is_ok());
+                assert!(attack.run(&scene.scenario(), &other).is_ok());
             }
         }
     }
@@ -122,14 +122,14 @@ fn what_is_kept_is_the_best_that_was_seen() {
     let scene = Scene::new(segmenter(), (16, 16));
     for name in ["pgd", "mim", "cw", "houdini", "segpgd", "apgd-ce", "square", "bpda"] {
         let outcome =
-            Attack::named(name).unwrap().run(&scene.situation(), &quick(Budget::linf(0.05))).unwrap();
+            Attack::named(name).unwrap().run(&scene.scenario(), &quick(Budget::linf(0.05))).unwrap();
         let lowest = outcome.trace.iter().map(|r| r.score).fold(f64::INFINITY, f64::min);
         assert_eq!(outcome.score, lowest, "{name}");
     }
     // who wants two things is not judged by one of them
     for name in ["adaptive", "adaptive-apgd"] {
         let outcome =
-            Attack::named(name).unwrap().run(&scene.situation(), &quick(Budget::linf(0.05))).unwrap();
+            Attack::named(name).unwrap().run(&scene.scenario(), &quick(Budget::linf(0.05))).unwrap();
         let highest = outcome.trace.iter().map(|r| r.value).fold(f64::NEG_INFINITY, f64::max);
         assert_eq!(outcome.value, highest, "{name}");
     }
@@ -142,13 +142,13 @@ fn more_steps_and_larger_budgets_are_never_weaker() {
         let attack = Attack::named(name).unwrap();
         let value = |steps, radius| {
             let settings = AttackSettings { steps, ..quick(Budget::linf(radius)) };
-            let outcome = attack.run(&scene.situation(), &settings).unwrap();
+            let outcome = attack.run(&scene.scenario(), &settings).unwrap();
             (outcome.score, -outcome.value)
         };
         assert!(value(12, 0.02) <= value(4, 0.02), "{name}: more steps were weaker");
         assert!(value(12, 0.04) <= value(12, 0.02), "{name}: a larger budget was weaker");
         let free = AttackSettings { steps: 60, step_size: 0.05, ..quick(Budget::linf(1.0)) };
-        assert_eq!(attack.run(&scene.situation(), &free).unwrap().score, 0.0, "{name} unbounded");
+        assert_eq!(attack.run(&scene.scenario(), &free).unwrap().score, 0.0, "{name} unbounded");
     }
 }
 
@@ -165,7 +165,7 @@ fn gradient_attacks_reach_the_optimum_of_a_linear_network() {
         let Truth::Class(y) = truth else { unreachable!() };
         f64::from(scores.data()[1 - y] - scores.data()[y])
     };
-    let situation = Situation {
+    let scenario = Scenario {
         model: &model,
         image: &image,
         truth: &truth,
@@ -180,7 +180,7 @@ fn gradient_attacks_reach_the_optimum_of_a_linear_network() {
         let best = margin(&image) + f64::from(budget.radius) * dual;
         for name in ["pgd", "mim", "cw", "apgd-ce", "houdini"] {
             let settings = AttackSettings { steps: 40, ..AttackSettings::new(budget) };
-            let outcome = Attack::named(name).unwrap().run(&situation, &settings).unwrap();
+            let outcome = Attack::named(name).unwrap().run(&scenario, &settings).unwrap();
             let reached = margin(&outcome.image);
             assert!(
                 (reached - best).abs() < 1e-3 * best.abs().max(1.0),
@@ -189,7 +189,7 @@ fn gradient_attacks_reach_the_optimum_of_a_linear_network() {
         }
         // without a gradient, most of the way
         let settings = AttackSettings { steps: 3000, ..AttackSettings::new(budget) };
-        let outcome = Attack::named("square").unwrap().run(&situation, &settings).unwrap();
+        let outcome = Attack::named("square").unwrap().run(&scenario, &settings).unwrap();
         let gained = (margin(&outcome.image) - margin(&image)) / (best - margin(&image));
         assert!(gained > 0.6, "square {budget:?}: {gained} of what can be gained");
         // the least change that fools is the margin over the dual norm
@@ -198,7 +198,7 @@ fn gradient_attacks_reach_the_optimum_of_a_linear_network() {
         for name in names {
             let wide = Budget { radius: 10.0 * least as f32, ..budget };
             let settings = AttackSettings { steps: 200, ..AttackSettings::new(wide) };
-            let outcome = Attack::named(name).unwrap().run(&situation, &settings).unwrap();
+            let outcome = Attack::named(name).unwrap().run(&scenario, &settings).unwrap();
             let far = budget.distance(&image, &outcome.image);
             assert_eq!(outcome.score, 0.0, "{name}");
             assert!(far >= 0.999 * least && far < 1.1 * least, "{name} {budget:?}: {far}, least {least}");
@@ -214,8 +214,8 @@ fn targets_are_reached() {
     for name in ["pgd", "mim", "cw", "apgd-ce", "square", "cw-l2"] {
         let budget = if name == "cw-l2" { Budget::l2(6.0) } else { Budget::linf(0.45) };
         let settings = AttackSettings { steps: 150, step_size: 0.02, ..quick(budget) };
-        let situation = Situation { target: Some(&target), ..scene.situation() };
-        let outcome = Attack::named(name).unwrap().run(&situation, &settings).unwrap();
+        let scenario = Scenario { target: Some(&target), ..scene.scenario() };
+        let outcome = Attack::named(name).unwrap().run(&scenario, &settings).unwrap();
         assert_eq!(outcome.score, 0.0, "{name} missed its target");
         assert_eq!(
             scene.model.predict(&outcome.image).unwrap(),
@@ -225,20 +225,20 @@ fn targets_are_reached() {
     let permuted_truth = permuted(&scene.truth, 4, 3).unwrap();
     assert_ne!(permuted_truth, scene.truth);
     assert!(permuted(&scene.truth, 1, 3).is_err());
-    let situation = Situation { target: Some(&target), ..scene.situation() };
-    assert!(Attack::named("fab").unwrap().run(&situation, &quick(Budget::linf(0.1))).is_err());
+    let scenario = Scenario { target: Some(&target), ..scene.scenario() };
+    assert!(Attack::named("fab").unwrap().run(&scenario, &quick(Budget::linf(0.1))).is_err());
 }
 
 /// Evaluated at the clean image, as the reference code does, the second term would have no gradient and this would fail.
 #[test]
 fn the_adaptive_attacks_second_term_has_a_gradient() {
     let scene = Scene::new(classifier(false), (16, 16));
-    let situation = scene.situation();
+    let scenario = scene.scenario();
     let look = |weight: f64| {
-        let loss = situation.loss(LossKind::CrossEntropy).unwrap();
-        let landscape = TaskLandscape { situation, loss, weight };
-        landscape
-            .look(&picture((16, 16), 8), Progress::ONCE, &Random::new(1), true)
+        let loss = scenario.loss(LossKind::CrossEntropy).unwrap();
+        let objective = TaskObjective { scenario, loss, weight };
+        objective
+            .evaluate(&picture((16, 16), 8), Progress::ONCE, &Random::new(1), true)
             .unwrap()
             .gradient
             .unwrap()
@@ -260,7 +260,7 @@ fn unrolled_is_exact(schedule: Schedule) {
     let image = picture((8, 8), 5);
     let truth = Truth::Class(1);
     let defence = Defence { size: 0.3, schedule, ..small_defence(&model, Budget::l2(0.5), 3, false) };
-    let situation = Situation {
+    let scenario = Scenario {
         model: &model,
         image: &image,
         truth: &truth,
@@ -268,13 +268,14 @@ fn unrolled_is_exact(schedule: Schedule) {
         defence: Some(&defence),
         objective: None,
     };
-    let landscape = UnrolledLandscape::known(situation, &defence, 4);
-    let look = |image: &Image, want| landscape.look(image, Progress::ONCE, &Random::new(0), want).unwrap();
+    let objective = UnrolledObjective::known(scenario, &defence, 4);
+    let look =
+        |image: &Image, want| objective.evaluate(image, Progress::ONCE, &Random::new(0), want).unwrap();
     let gradient = look(&image, true).gradient.unwrap();
     let identity = {
-        let loss = situation.loss(LossKind::CrossEntropy).unwrap();
-        let bpda = DefendedLandscape { situation, defence: &defence, loss, draws: 1, known_seed: Some(4) };
-        bpda.look(&image, Progress::ONCE, &Random::new(0), true).unwrap().gradient.unwrap()
+        let loss = scenario.loss(LossKind::CrossEntropy).unwrap();
+        let bpda = DefendedObjective { scenario, defence: &defence, loss, draws: 1, known_seed: Some(4) };
+        bpda.evaluate(&image, Progress::ONCE, &Random::new(0), true).unwrap().gradient.unwrap()
     };
     let mut random = Random::new(6);
     let (mut off, mut off_identity, mut total) = (0.0, 0.0, 0.0);
@@ -299,14 +300,14 @@ fn unrolled_is_exact(schedule: Schedule) {
 #[test]
 fn the_unrolled_sign_defence_gives_a_gradient_of_its_own() {
     let scene = Scene::new(classifier(true), (8, 8));
-    let situation = scene.situation();
-    let loss = situation.loss(LossKind::CrossEntropy).unwrap();
-    let landscape = UnrolledLandscape::known(situation, &scene.defence, 4);
-    let bpda = DefendedLandscape { situation, defence: &scene.defence, loss, draws: 1, known_seed: Some(4) };
-    let look = |l: &dyn Landscape| {
-        l.look(&scene.image, Progress::ONCE, &Random::new(0), true).unwrap().gradient.unwrap()
+    let scenario = scene.scenario();
+    let loss = scenario.loss(LossKind::CrossEntropy).unwrap();
+    let objective = UnrolledObjective::known(scenario, &scene.defence, 4);
+    let bpda = DefendedObjective { scenario, defence: &scene.defence, loss, draws: 1, known_seed: Some(4) };
+    let look = |l: &dyn Objective| {
+        l.evaluate(&scene.image, Progress::ONCE, &Random::new(0), true).unwrap().gradient.unwrap()
     };
-    let (unrolled, identity) = (look(&landscape), look(&bpda));
+    let (unrolled, identity) = (look(&objective), look(&bpda));
     assert!(unrolled.iter().all(|g| g.is_finite()));
     assert_ne!(unrolled, identity);
 }
@@ -315,19 +316,19 @@ fn the_unrolled_sign_defence_gives_a_gradient_of_its_own() {
 #[test]
 fn the_expectation_of_the_unrolled_gradient_is_the_mean_of_its_draws() {
     let scene = Scene::new(classifier(true), (8, 8));
-    let situation = scene.situation();
-    let loss = situation.loss(LossKind::CrossEntropy).unwrap();
+    let scenario = scene.scenario();
+    let loss = scenario.loss(LossKind::CrossEntropy).unwrap();
     let random = Random::new(3);
     let look = |draws, known_seed| {
         let (defence, loss) = (&scene.defence, loss.clone());
-        let landscape = UnrolledLandscape { situation, defence, loss, sharpness: 1.0, draws, known_seed };
-        landscape.look(&scene.image, Progress::ONCE, &random, true).unwrap()
+        let objective = UnrolledObjective { scenario, defence, loss, sharpness: 1.0, draws, known_seed };
+        objective.evaluate(&scene.image, Progress::ONCE, &random, true).unwrap()
     };
     let alone: Vec<_> = (0..3).map(|draw| look(1, Some(random.fork(draw).seed()))).collect();
     let together = look(3, None);
-    let mean = alone.iter().map(|sight| sight.value).sum::<f64>() / 3.0;
+    let mean = alone.iter().map(|evaluation| evaluation.value).sum::<f64>() / 3.0;
     assert!((together.value - mean).abs() < 1e-12, "{} {mean}", together.value);
-    let gradients: Vec<_> = alone.iter().map(|sight| sight.gradient.as_ref().unwrap()).collect();
+    let gradients: Vec<_> = alone.iter().map(|evaluation| evaluation.gradient.as_ref().unwrap()).collect();
     assert_ne!(gradients[0], gradients[1], "draws differ");
     for (i, got) in together.gradient.unwrap().iter().enumerate() {
         let want = gradients.iter().map(|g| g[i]).sum::<f32>() / 3.0;
@@ -339,21 +340,21 @@ fn the_expectation_of_the_unrolled_gradient_is_the_mean_of_its_draws() {
 #[test]
 fn a_warm_start_is_where_the_bare_attack_ended() {
     let scene = Scene::new(classifier(true), (8, 8));
-    let situation = scene.situation();
+    let scenario = scene.scenario();
     let budget = Budget::l2(0.7);
     let bare = AttackSettings { steps: 8, ..quick(budget) };
-    let bare = Attack::named("apgd-ce").unwrap().run(&situation, &bare).unwrap().image;
-    let (loss, defence) = (situation.loss(LossKind::CrossEntropy).unwrap(), &scene.defence);
+    let bare = Attack::named("apgd-ce").unwrap().run(&scenario, &bare).unwrap().image;
+    let (loss, defence) = (scenario.loss(LossKind::CrossEntropy).unwrap(), &scene.defence);
     let warm = AttackSettings { warm_steps: 8, seed: 0, ..quick(budget) };
-    let defended = DefendedLandscape { situation, defence, loss, draws: 1, known_seed: Some(warm.seed) };
-    let seen = defended.look(&bare, Progress::ONCE, &Random::new(0), false).unwrap();
-    let outcome = Attack::named("fixed-seed").unwrap().run(&situation, &warm).unwrap();
+    let defended = DefendedObjective { scenario, defence, loss, draws: 1, known_seed: Some(warm.seed) };
+    let seen = defended.evaluate(&bare, Progress::ONCE, &Random::new(0), false).unwrap();
+    let outcome = Attack::named("fixed-seed").unwrap().run(&scenario, &warm).unwrap();
     assert_eq!((outcome.trace[0].value, outcome.trace[0].score), (seen.value, seen.score));
     assert!(outcome.score <= seen.score && outcome.value >= seen.value);
     assert!(budget.distance(&scene.image, &outcome.image) <= 0.7 + 1e-6);
     for name in ["bpda", "bpda-eot", "unrolled", "unrolled-eot"] {
         let attack = Attack::named(name).unwrap();
-        let first = |settings| attack.run(&situation, settings).unwrap().trace[0].distance;
+        let first = |settings| attack.run(&scenario, settings).unwrap().trace[0].distance;
         let distance = budget.distance(&scene.image, &bare);
         assert!((first(&warm) - distance).abs() < 1e-6, "{name} does not start there");
         assert!((first(&quick(budget)) - distance).abs() > 1e-6, "{name} starts there anyway");
@@ -364,11 +365,11 @@ fn a_warm_start_is_where_the_bare_attack_ended() {
 fn the_worst_case_is_the_lowest_of_the_list_after_rounding() {
     let scene = Scene::new(classifier(false), (16, 16));
     let attacks: Vec<_> = ["fgsm", "pgd", "square"].iter().map(|n| Attack::named(n).unwrap()).collect();
-    let verdicts = worst_case(&scene.situation(), &attacks, &quick(Budget::linf(0.03)), 1).unwrap();
+    let verdicts = worst_case(&scene.scenario(), &attacks, &quick(Budget::linf(0.03)), 1).unwrap();
     let lowest = verdicts.all.iter().map(|(_, _, score)| *score).fold(f64::INFINITY, f64::min);
     assert_eq!(verdicts.all[verdicts.worst].2, lowest);
     assert!(verdicts.all.iter().all(|(_, image, _)| *image == image.rounded_to_8_bits()));
-    assert!(worst_case(&scene.situation(), &[], &quick(Budget::linf(0.03)), 1).is_err());
+    assert!(worst_case(&scene.scenario(), &[], &quick(Budget::linf(0.03)), 1).is_err());
 }
 
 fn floats(value: &Value) -> Vec<f32> {
@@ -437,7 +438,7 @@ fn attacks_break_what_torchattacks_breaks() {
         let mut ours = Vec::new();
         for (i, image) in images.iter().enumerate() {
             let truth = Truth::Class(labels[i]);
-            let situation = Situation {
+            let scenario = Scenario {
                 model: &model,
                 image,
                 truth: &truth,
@@ -445,7 +446,7 @@ fn attacks_break_what_torchattacks_breaks() {
                 defence: None,
                 objective: None,
             };
-            let outcome = Attack::named(name).unwrap().run(&situation, settings).unwrap();
+            let outcome = Attack::named(name).unwrap().run(&scenario, settings).unwrap();
             if outcome.score == 0.0 {
                 ours.push(i);
                 distance += settings.budget.distance(image, &outcome.image);

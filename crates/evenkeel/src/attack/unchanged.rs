@@ -37,8 +37,8 @@ fn image_of(case: &Value) -> Image {
     let attack = Attack::named(case["attack"].as_str().unwrap()).unwrap();
     let target = permuted(&scene.truth, 5, 3).unwrap();
     let targeted = case["targeted"] == true && attack.targeted;
-    let situation = Situation { target: targeted.then_some(&target), ..scene.situation() };
-    attack.run(&situation, &settings).unwrap_or_else(|e| panic!("{case}: {e}")).image
+    let scenario = Scenario { target: targeted.then_some(&target), ..scene.scenario() };
+    attack.run(&scenario, &settings).unwrap_or_else(|e| panic!("{case}: {e}")).image
 }
 
 fn hashes(image: &Image) -> (String, String) {

@@ -11,13 +11,13 @@
 use std::cell::RefCell;
 
 use super::through::{defence, expectation, plan_through};
-use super::{AttackSettings, Outcome, Situation};
-use crate::ascent::{Landscape, Sight, ascend};
+use super::{AttackSettings, Outcome, Scenario};
 use crate::budget::{Budget, Norm, length};
-use crate::defence::{Defence, ViewLandscape};
+use crate::defence::{Defence, DefenceObjective};
 use crate::error::{Error, Result};
 use crate::image::Image;
 use crate::objective::{Loss, LossKind, Progress, Terms};
+use crate::optimise::{Evaluation, Objective, optimise};
 use crate::random::Random;
 use crate::step::{Langevin, Plain};
 
@@ -25,9 +25,9 @@ use crate::step::{Langevin, Plain};
 const PROBE: f32 = 1e-3;
 
 /// A loss at the defended image, with the gradient at the attacked one.
-pub struct UnrolledLandscape<'a> {
+pub struct UnrolledObjective<'a> {
     /// What is attacked.
-    pub situation: Situation<'a>,
+    pub scenario: Scenario<'a>,
     /// The defence.
     pub defence: &'a Defence,
     /// The loss, to be raised.
@@ -48,27 +48,39 @@ struct Visit {
     random: Random,
 }
 
-/// A landscape that writes down where it was looked at.
+/// A objective that writes down where it was looked at.
 struct Watched<'a> {
-    inner: ViewLandscape<'a>,
+    inner: DefenceObjective<'a>,
     visits: RefCell<Vec<Visit>>,
 }
 
-impl Landscape for Watched<'_> {
-    fn look(&self, image: &Image, progress: Progress, random: &Random, want_gradient: bool) -> Result<Sight> {
-        let sight = self.inner.look(image, progress, random, want_gradient)?;
-        if let Some(gradient) = &sight.gradient {
+impl Objective for Watched<'_> {
+    fn evaluate(
+        &self,
+        image: &Image,
+        progress: Progress,
+        random: &Random,
+        want_gradient: bool,
+    ) -> Result<Evaluation> {
+        let evaluation = self.inner.evaluate(image, progress, random, want_gradient)?;
+        if let Some(gradient) = &evaluation.gradient {
             let visit =
                 Visit { image: image.clone(), gradient: gradient.clone(), progress, random: random.clone() };
             self.visits.borrow_mut().push(visit);
         }
-        Ok(sight)
+        Ok(evaluation)
     }
 }
 
-impl Landscape for UnrolledLandscape<'_> {
-    fn look(&self, image: &Image, progress: Progress, random: &Random, want_gradient: bool) -> Result<Sight> {
-        let model = self.situation.model;
+impl Objective for UnrolledObjective<'_> {
+    fn evaluate(
+        &self,
+        image: &Image,
+        progress: Progress,
+        random: &Random,
+        want_gradient: bool,
+    ) -> Result<Evaluation> {
+        let model = self.scenario.model;
         let terms = Terms {
             output: &model.output,
             feature: &model.feature,
@@ -76,18 +88,23 @@ impl Landscape for UnrolledLandscape<'_> {
             views: vec![],
         };
         expectation(self.draws, self.known_seed, random, |seed| {
-            let inner = ViewLandscape { model, objective: self.defence.objective.as_deref() };
+            let inner = DefenceObjective { model, objective: self.defence.objective.as_deref() };
             let watched = Watched { inner, visits: RefCell::default() };
             let defended = self.defence.climb(&watched, image, seed)?.image;
             let seen = terms.evaluate(&*model.network, &defended, progress, random, want_gradient)?;
-            let score = seen.scores.as_ref().map_or(Ok(1.0), |s| self.situation.score(s))?;
+            let score = seen.scores.as_ref().map_or(Ok(1.0), |s| self.scenario.score(s))?;
             let back = |at_end| self.back(image, &watched, at_end, defended);
-            Ok(Sight { value: seen.value, gradient: seen.gradient.map(back).transpose()?, score, loss: None })
+            Ok(Evaluation {
+                value: seen.value,
+                gradient: seen.gradient.map(back).transpose()?,
+                score,
+                loss: None,
+            })
         })
     }
 }
 
-impl UnrolledLandscape<'_> {
+impl UnrolledObjective<'_> {
     /// The defence's step and what is kept of the last direction; without an objective none is ever taken.
     fn step(&self) -> (Langevin, f32) {
         self.defence.unrolled().unwrap_or((Langevin { size: self.defence.size, noise: false }, 0.0))
@@ -217,7 +234,7 @@ fn pull_project(
 }
 
 /// The objective's Hessian at a visit times a vector, by a central difference of gradients.
-fn hessian_product(landscape: &ViewLandscape<'_>, visit: &Visit, vector: &[f32]) -> Result<Vec<f32>> {
+fn hessian_product(objective: &DefenceObjective<'_>, visit: &Visit, vector: &[f32]) -> Result<Vec<f32>> {
     let largest = vector.iter().fold(0.0f32, |most, v| most.max(v.abs()));
     if largest == 0.0 || !largest.is_finite() {
         return Ok(vec![0.0; vector.len()]);
@@ -226,46 +243,46 @@ fn hessian_product(landscape: &ViewLandscape<'_>, visit: &Visit, vector: &[f32])
     let gradient_at = |side: f32| {
         let mut image = visit.image.clone();
         image.pixels_mut().iter_mut().zip(vector).for_each(|(p, v)| *p += side * scale * v);
-        let sight = landscape.look(&image, visit.progress, &visit.random, true)?;
-        Ok(sight.gradient.unwrap_or_else(|| vec![0.0; vector.len()]))
+        let evaluation = objective.evaluate(&image, visit.progress, &visit.random, true)?;
+        Ok(evaluation.gradient.unwrap_or_else(|| vec![0.0; vector.len()]))
     };
     let (up, down) = (gradient_at(1.0)?, gradient_at(-1.0)?);
     Ok(up.iter().zip(&down).map(|(u, d)| (u - d) / (2.0 * scale)).collect())
 }
 
-fn through_steps(situation: &Situation<'_>, settings: &AttackSettings, draws: usize) -> Result<Outcome> {
-    let defence = defence(situation)?;
+fn through_steps(scenario: &Scenario<'_>, settings: &AttackSettings, draws: usize) -> Result<Outcome> {
+    let defence = defence(scenario)?;
     if defence.objective.is_some() && defence.unrolled().is_none() {
         let name = defence.schedule.name();
         let reason = format!("differentiates the schedules paper, sgd and averaged, not {name}");
         return Err(Error::setting("attack unrolled", reason));
     }
-    let landscape = UnrolledLandscape {
-        situation: *situation,
+    let objective = UnrolledObjective {
+        scenario: *scenario,
         defence,
-        loss: situation.loss(LossKind::CrossEntropy)?,
+        loss: scenario.loss(LossKind::CrossEntropy)?,
         sharpness: settings.sharpness,
         draws,
         known_seed: None,
     };
     let step = || Box::new(Plain { size: settings.step_size }) as Box<dyn crate::step::Step>;
-    Ok(ascend(&landscape, situation.image, &plan_through(situation, settings)?, &step)?.into())
+    Ok(optimise(&objective, scenario.image, &plan_through(scenario, settings)?, &step)?.into())
 }
 
-pub(super) fn unrolled(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
-    through_steps(situation, settings, 1)
+pub(super) fn unrolled(scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<Outcome> {
+    through_steps(scenario, settings, 1)
 }
 
-pub(super) fn unrolled_eot(situation: &Situation<'_>, settings: &AttackSettings) -> Result<Outcome> {
-    through_steps(situation, settings, settings.draws)
+pub(super) fn unrolled_eot(scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<Outcome> {
+    through_steps(scenario, settings, settings.draws)
 }
 
 #[cfg(test)]
-impl<'a> UnrolledLandscape<'a> {
+impl<'a> UnrolledObjective<'a> {
     /// With one draw, which is known.
-    pub(super) fn known(situation: Situation<'a>, defence: &'a Defence, seed: u64) -> Self {
-        let loss = situation.loss(LossKind::CrossEntropy).unwrap();
-        Self { situation, defence, loss, sharpness: 1.0, draws: 1, known_seed: Some(seed) }
+    pub(super) fn known(scenario: Scenario<'a>, defence: &'a Defence, seed: u64) -> Self {
+        let loss = scenario.loss(LossKind::CrossEntropy).unwrap();
+        Self { scenario, defence, loss, sharpness: 1.0, draws: 1, known_seed: Some(seed) }
     }
 }
 
@@ -291,7 +308,7 @@ mod tests {
         let defence = Defence::named("equivariance", &model, settings).unwrap();
         assert_eq!(defence.size, 0.1);
         let (objective, defended) = (None, Some(&defence));
-        let situation = Situation {
+        let scenario = Scenario {
             model: &model,
             image: &image,
             truth: &truth,
@@ -299,9 +316,9 @@ mod tests {
             defence: defended,
             objective,
         };
-        let landscape = UnrolledLandscape::known(situation, &defence, 4);
+        let objective = UnrolledObjective::known(scenario, &defence, 4);
         let run = |image: &Image| {
-            let inner = ViewLandscape { model: &model, objective: defence.objective.as_deref() };
+            let inner = DefenceObjective { model: &model, objective: defence.objective.as_deref() };
             let watched = Watched { inner, visits: RefCell::default() };
             let end = defence.climb(&watched, image, 4).unwrap().image;
             (watched, end)
@@ -309,13 +326,13 @@ mod tests {
         let (watched, end) = run(&image);
         let mut random = Random::new(2);
         let cotangent: Vec<f32> = image.pixels().iter().map(|_| random.normal()).collect();
-        let pulled = landscape.back(&image, &watched, cotangent.clone(), end).unwrap();
-        let sharp = landscape.sharp(&landscape.directions(&watched.visits.borrow())[0]);
+        let pulled = objective.back(&image, &watched, cotangent.clone(), end).unwrap();
+        let sharp = objective.sharp(&objective.directions(&watched.visits.borrow())[0]);
         // the cotangent times what the soft defence makes of an image
         let soft = |image: &Image| {
             let (watched, _) = run(image);
             let visits = watched.visits.borrow();
-            let direction = &landscape.directions(&visits)[0];
+            let direction = &objective.directions(&visits)[0];
             let ends = visits[0].image.pixels().iter().zip(direction).zip(image.pixels());
             let ends = ends.map(|((v, d), o)| (v + 0.1 * (sharp * d).tanh()).clamp(o - 0.05, o + 0.05));
             ends.zip(&cotangent).map(|(v, c)| f64::from(v) * f64::from(*c)).sum::<f64>()

@@ -1,6 +1,6 @@
 //! The worst case: for each image, the attack that hurt most. A defence's honest figure is this one.
 
-use super::{Attack, AttackSettings, Outcome, Situation};
+use super::{Attack, AttackSettings, Outcome, Scenario};
 use crate::error::Result;
 use crate::image::Image;
 use crate::task::Prediction;
@@ -14,7 +14,7 @@ pub struct Verdicts {
     pub worst: usize,
 }
 
-impl Situation<'_> {
+impl Scenario<'_> {
     /// The deployed answer for an image: through the defence, if there is one, with this seed.
     ///
     /// # Errors
@@ -30,21 +30,21 @@ impl Situation<'_> {
 /// Runs every attack and judges each after rounding to eight bits, with the defence's randomness drawn from `seed`.
 ///
 /// # Errors
-/// If an attack does not fit the situation, or the list is empty.
+/// If an attack does not fit the scenario, or the list is empty.
 pub fn worst_case(
-    situation: &Situation<'_>,
+    scenario: &Scenario<'_>,
     attacks: &[&'static Attack],
     settings: &AttackSettings,
     seed: u64,
 ) -> Result<Verdicts> {
     let mut all = Vec::with_capacity(attacks.len());
     for attack in attacks {
-        let Outcome { image, .. } = attack.run(situation, settings)?;
-        let image = settings.budget.rounded(situation.image, &image);
-        let prediction = situation.deployed(&image, seed)?;
-        let score = match situation.target {
-            Some(target) => 1.0 - situation.model.task.score(&prediction, target),
-            None => situation.model.task.score(&prediction, situation.truth),
+        let Outcome { image, .. } = attack.run(scenario, settings)?;
+        let image = settings.budget.rounded(scenario.image, &image);
+        let prediction = scenario.deployed(&image, seed)?;
+        let score = match scenario.target {
+            Some(target) => 1.0 - scenario.model.task.score(&prediction, target),
+            None => scenario.model.task.score(&prediction, scenario.truth),
         };
         all.push((attack.name, image, score));
     }

@@ -5,7 +5,7 @@ use super::canvas::Canvas;
 use super::plasma::plasma;
 use crate::random::Random;
 
-/// How a severity of snow looks.
+/// How a severity of snow outputs.
 struct Snow {
     mean: f32,
     deviation: f32,

@@ -11,7 +11,6 @@ mod tests;
 
 pub use schedule::Schedule;
 
-use crate::ascent::{Keep, Landscape, Plan, Record, Sight, Start, ascend};
 use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::image::Image;
@@ -20,6 +19,7 @@ use crate::objective::head::Head;
 use crate::objective::{
     Bank, Contrastive, Equivariance, Invariance, Pairing, Progress, Rotation, Terms, ViewObjective, ViewTerm,
 };
+use crate::optimise::{Evaluation, Keep, Objective, Plan, Record, Start, optimise};
 use crate::random::Random;
 use crate::step::Langevin;
 use crate::view::ViewSet;
@@ -152,12 +152,12 @@ impl Defence {
     /// # Errors
     /// If the network refuses a view.
     pub fn apply(&self, model: &Model, image: &Image, seed: u64) -> Result<Defended> {
-        let landscape = ViewLandscape { model, objective: self.objective.as_deref() };
-        self.climb(&landscape, image, seed)
+        let objective = DefenceObjective { model, objective: self.objective.as_deref() };
+        self.climb(&objective, image, seed)
     }
 
-    /// The defence's own loop on any landscape; an attacker who looks over its shoulder uses this too.
-    pub(crate) fn climb(&self, landscape: &dyn Landscape, image: &Image, seed: u64) -> Result<Defended> {
+    /// The defence's own loop on any objective; an attacker who looks over its shoulder uses this too.
+    pub(crate) fn climb(&self, objective: &dyn Objective, image: &Image, seed: u64) -> Result<Defended> {
         if self.budget.radius == 0.0 {
             return Ok(Defended { image: image.clone(), trace: Vec::new() });
         }
@@ -171,7 +171,7 @@ impl Defence {
             patience: self.schedule.patience(),
             seed,
         };
-        let climb = ascend(landscape, image, &plan, &|| self.schedule.step(self.size, &self.budget))?;
+        let climb = optimise(objective, image, &plan, &|| self.schedule.step(self.size, &self.budget))?;
         Ok(Defended { image: climb.image, trace: climb.trace })
     }
 
@@ -182,21 +182,27 @@ impl Defence {
 }
 
 /// The height of an image is the objective on its views.
-pub struct ViewLandscape<'a> {
+pub struct DefenceObjective<'a> {
     /// The model.
     pub model: &'a Model,
     /// The objective; `None` is flat.
     pub objective: Option<&'a dyn ViewObjective>,
 }
 
-impl Landscape for ViewLandscape<'_> {
-    fn look(&self, image: &Image, progress: Progress, random: &Random, want_gradient: bool) -> Result<Sight> {
+impl Objective for DefenceObjective<'_> {
+    fn evaluate(
+        &self,
+        image: &Image,
+        progress: Progress,
+        random: &Random,
+        want_gradient: bool,
+    ) -> Result<Evaluation> {
         let Some(objective) = self.objective else {
-            return Ok(Sight { value: 0.0, gradient: None, score: 1.0, loss: None });
+            return Ok(Evaluation { value: 0.0, gradient: None, score: 1.0, loss: None });
         };
         let views = vec![ViewTerm { weight: 1.0, objective }];
         let terms = Terms { output: "", feature: &self.model.feature, losses: vec![], views };
         let seen = terms.evaluate(&*self.model.network, image, progress, random, want_gradient)?;
-        Ok(Sight { value: seen.value, gradient: seen.gradient, score: 1.0, loss: None })
+        Ok(Evaluation { value: seen.value, gradient: seen.gradient, score: 1.0, loss: None })
     }
 }

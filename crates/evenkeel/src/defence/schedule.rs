@@ -1,14 +1,14 @@
 //! Schedules: what a defence does with the gradients it may take. The published one comes first; the others use the same number of
 //! gradients otherwise.
 
-use crate::ascent::Keep;
 use crate::budget::{Budget, Norm};
 use crate::error::{Error, Result};
+use crate::optimise::Keep;
 use crate::step::{Averaged, Corners, Langevin, Step};
 
 /// How much of past directions small steps keep.
 const DECAY: f32 = 0.75;
-/// Looks without a new height after which a climb is over.
+/// ViewOutputs without a new height after which a climb is over.
 const PATIENCE: usize = 3;
 
 /// How gradients are used.

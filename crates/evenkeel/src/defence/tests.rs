@@ -67,9 +67,10 @@ fn a_defence_raises_its_objective() {
                 ..settings(name, Budget::linf(8.0 / 255.0))
             };
             let defence = Defence::named(name, &model, settings).unwrap();
-            let landscape = ViewLandscape { model: &model, objective: defence.objective.as_deref() };
+            let objective = DefenceObjective { model: &model, objective: defence.objective.as_deref() };
             let height = |image: &Image| -> f64 {
-                let look = |s| landscape.look(image, Progress::ONCE, &Random::new(s), false).unwrap().value;
+                let look =
+                    |s| objective.evaluate(image, Progress::ONCE, &Random::new(s), false).unwrap().value;
                 (0..6).map(look).sum()
             };
             let defended = defence.apply(&model, &image, 1).unwrap();

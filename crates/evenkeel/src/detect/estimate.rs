@@ -4,7 +4,7 @@
 //! √(2/π) · mean over cells of √(σ² + B²); with probability 1 − δ it is off by at most (b − a)/√n · √ln(1/δ), n the number of
 //! cells and [a, b] = [0, 1] the range of an error. B, the bias that views cannot show, is fitted on clean labelled images.
 
-use super::{Looks, Outputs};
+use super::{Outputs, ViewOutputs};
 use crate::error::{Error, Result};
 use crate::image::{IGNORED, Image};
 use crate::model::Model;
@@ -41,8 +41,8 @@ impl ErrorEstimate {
         if !(delta > 0.0 && delta < 1.0) {
             return Err(Error::setting("delta", format!("{delta} is not between 0 and 1")));
         }
-        let looks = Looks::at(model, image, &views.draw(&Random::new(seed)), Outputs::Softmax)?;
-        let variances = looks.cell_variances();
+        let outputs = ViewOutputs::at(model, image, &views.draw(&Random::new(seed)), Outputs::Softmax)?;
+        let variances = outputs.cell_variances();
         let within = (1.0 / delta).ln().sqrt() / (variances.len() as f64).sqrt();
         Ok(Self { error: expected_error(&variances, bias), within, confidence: 1.0 - delta, variances })
     }
@@ -54,7 +54,7 @@ pub fn expected_error(variances: &[f32], bias: f64) -> f64 {
     (2.0 / std::f64::consts::PI).sqrt() * sum / variances.len().max(1) as f64
 }
 
-impl Looks {
+impl ViewOutputs {
     /// The variance over the image and the views that saw a cell, of the probability of the image's answer there.
     pub fn cell_variances(&self) -> Vec<f32> {
         let cells = self.extents.cells();

@@ -1,6 +1,6 @@
 //! Output variance for instances: how much the objects seen through views disagree with those seen in the image.
 //!
-//! Per view, masks are undone to the image and both sides cut to the overlap; objects of which less than half is in sight are left
+//! Per view, masks are undone to the image and both sides cut to the overlap; objects of which less than half is in evaluation are left
 //! out. Pairs are made by falling mask IoU, whatever the class. Agreement of a pair is its IoU if the classes are the same, else 0;
 //! disagreement of the view is 1 − Σ agreement / (objects here + objects there − pairs), from 0 to 1, and 0 where neither side has
 //! any. The score is the sum over views.
@@ -26,9 +26,9 @@ pub fn instance_variance(model: &Model, image: &Image, views: &[View]) -> Result
         .map(|view| {
             let seen_image = view.apply(image);
             let seen = instances(model, &seen_image)?;
-            let sight = Sight::new(view, image.size(), seen_image.size());
-            let here: Vec<Instance> = base.iter().filter_map(|one| sight.cut(one)).collect();
-            let there: Vec<Instance> = seen.iter().filter_map(|one| sight.undone(one)).collect();
+            let evaluation = Evaluation::new(view, image.size(), seen_image.size());
+            let here: Vec<Instance> = base.iter().filter_map(|one| evaluation.cut(one)).collect();
+            let there: Vec<Instance> = seen.iter().filter_map(|one| evaluation.undone(one)).collect();
             Ok(disagreement(&here, &there))
         })
         .collect::<Result<Vec<f64>>>()?;
@@ -43,19 +43,19 @@ fn instances(model: &Model, image: &Image) -> Result<Vec<Instance>> {
 }
 
 /// One view's way back, and what of the image it saw.
-struct Sight<'a> {
+struct Evaluation<'a> {
     view: &'a View,
     size: (usize, usize),
     seen: (usize, usize),
     overlap: Vec<f32>,
 }
 
-impl<'a> Sight<'a> {
+impl<'a> Evaluation<'a> {
     fn new(view: &'a View, size: (usize, usize), seen: (usize, usize)) -> Self {
         Self { view, size, seen, overlap: view.mask(size, seen, size) }
     }
 
-    /// What of an object in the image was in sight, if at least half was.
+    /// What of an object in the image was in evaluation, if at least half was.
     fn cut(&self, instance: &Instance) -> Option<Instance> {
         let full = instance.mask.to_full();
         let inside: Vec<bool> = full.iter().zip(&self.overlap).map(|(i, o)| *i && *o > 0.5).collect();

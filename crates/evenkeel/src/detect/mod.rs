@@ -131,8 +131,8 @@ impl Detector {
                 instance_variance(model, image, &self.views.draw(&random))
             }
             Measure::Variance(outputs) => {
-                let looks = Looks::at(model, image, &self.views.draw(&random), *outputs)?;
-                Ok(looks.variance())
+                let outputs = ViewOutputs::at(model, image, &self.views.draw(&random), *outputs)?;
+                Ok(outputs.variance())
             }
             Measure::Objective { objective, share } => {
                 let views = vec![ViewTerm { weight: 1.0, objective: &**objective }];
@@ -145,17 +145,17 @@ impl Detector {
 }
 
 /// The outputs of an image and of its views, brought back to the image's own grid.
-pub struct Looks {
+pub struct ViewOutputs {
     /// Form of the outputs.
     pub extents: Extents,
     /// The image's own.
     pub base: Vec<f32>,
-    /// Each view's, undone, with the mask of cells in sight.
+    /// Each view's, undone, with the mask of cells in evaluation.
     pub views: Vec<(Vec<f32>, Vec<f32>)>,
 }
 
-impl Looks {
-    /// Looks at an image through views.
+impl ViewOutputs {
+    /// ViewOutputs at an image through views.
     ///
     /// # Errors
     /// If the network refuses one.
@@ -197,7 +197,7 @@ impl Looks {
         Ok(Self { extents, base: probabilities(base, extents, outputs), views })
     }
 
-    /// Σ over views of the mean squared distance per cell in sight.
+    /// Σ over views of the mean squared distance per cell in evaluation.
     pub fn variance(&self) -> f64 {
         let cells = self.extents.cells();
         let view = |(map, mask): &(Vec<f32>, Vec<f32>)| {

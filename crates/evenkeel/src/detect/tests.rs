@@ -66,9 +66,10 @@ fn noise_is_stranger_than_calm() {
 fn agreeing_views_have_no_variance() {
     let [_, model] = models();
     let stay = View::of(crate::view::Motion::Stay);
-    let looks = Looks::at(&model, &picture((16, 16), 1), &[stay.clone(), stay], Outputs::Softmax).unwrap();
-    assert_eq!(looks.variance(), 0.0);
-    assert!(looks.cell_variances().iter().all(|v| *v < 1e-12));
+    let outputs =
+        ViewOutputs::at(&model, &picture((16, 16), 1), &[stay.clone(), stay], Outputs::Softmax).unwrap();
+    assert_eq!(outputs.variance(), 0.0);
+    assert!(outputs.cell_variances().iter().all(|v| *v < 1e-12));
 }
 
 #[test]

@@ -37,7 +37,7 @@ pub struct Terms<'a> {
 
 /// What was found at an image.
 #[derive(Clone, Debug)]
-pub struct Evaluation {
+pub struct TermSum {
     /// The weighted sum.
     pub value: f64,
     /// Each term unweighted: losses first, then view objectives.
@@ -79,7 +79,7 @@ impl Terms<'_> {
         progress: Progress,
         random: &Random,
         want_gradient: bool,
-    ) -> Result<Evaluation> {
+    ) -> Result<TermSum> {
         let names: &[&str] = match (self.output.is_empty(), self.views.is_empty()) {
             (false, true) => &[self.output],
             (false, false) if self.output != self.feature => &[self.output, self.feature],
@@ -116,7 +116,7 @@ impl Terms<'_> {
             return Err(Error::NotFinite("the objective".into()));
         }
         let scores = base.tensors.into_iter().next().filter(|_| !self.output.is_empty());
-        Ok(Evaluation { value, parts, gradient: want_gradient.then_some(gradient), scores })
+        Ok(TermSum { value, parts, gradient: want_gradient.then_some(gradient), scores })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Objectives: numbers to be raised, and their cotangents on the tensors they are made of.
 //!
 //! Two kinds. A [`Loss`] reads the scores of one pass; a [`ViewObjective`] compares the features of several views. An
-//! [`Evaluation`] sums any of them with weights, sharing the pass over the image itself, and leads everything back to the image.
+//! [`TermSum`] sums any of them with weights, sharing the pass over the image itself, and leads everything back to the image.
 
 mod cell;
 mod evaluate;
@@ -14,7 +14,7 @@ mod views;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use evaluate::{Evaluation, Terms, ViewTerm};
+pub use evaluate::{TermSum, Terms, ViewTerm};
 pub use learned::{Bank, Contrastive, Rotation};
 pub use loss::{Loss, LossKind};
 pub use pooled::Pooled;

@@ -135,7 +135,7 @@ fn objectives(channels: usize) -> Vec<(&'static str, Box<dyn ViewObjective>)> {
     ]
 }
 
-fn value_at(network: &Conv, image: &Image, objective: &dyn ViewObjective) -> Evaluation {
+fn value_at(network: &Conv, image: &Image, objective: &dyn ViewObjective) -> TermSum {
     let terms = Terms {
         output: "scores",
         feature: "features",

@@ -31,7 +31,7 @@ impl Pairing {
     }
 }
 
-/// Features, undone, are alike where they were in sight.
+/// Features, undone, are alike where they were in evaluation.
 #[derive(Clone, Debug)]
 pub struct Equivariance {
     /// The views.

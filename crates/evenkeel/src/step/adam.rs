@@ -1,8 +1,8 @@
 //! Adam in tanh space, for the original Carlini-Wagner attack: x = (tanh(w) + 1)/2 never leaves [0, 1].
 
 use super::{Step, gradient};
-use crate::ascent::At;
 use crate::image::Image;
+use crate::optimise::Iterate;
 
 /// Adam on w, to raise the height.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ impl AdamTanh {
 }
 
 impl Step for AdamTanh {
-    fn next(&mut self, at: &At<'_>) -> Image {
+    fn next(&mut self, at: &Iterate<'_>) -> Image {
         let gradient = gradient(at);
         if self.count == 0 {
             let inverse = |v: &f32| (2.0 * v - 1.0).clamp(-0.999_999, 0.999_999).atanh();

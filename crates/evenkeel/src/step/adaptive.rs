@@ -5,8 +5,8 @@
 //! best changed since.
 
 use super::{Step, gradient, moved};
-use crate::ascent::At;
 use crate::image::Image;
+use crate::optimise::Iterate;
 
 /// APGD's step.
 #[derive(Clone, Debug, Default)]
@@ -29,19 +29,19 @@ impl Adaptive {
         Self::default()
     }
 
-    fn begin(&mut self, at: &At<'_>) {
+    fn begin(&mut self, at: &Iterate<'_>) {
         let steps = at.progress.steps;
         self.size = 2.0 * at.budget.radius;
         self.gap = (0.22 * steps as f64).ceil().max(1.0) as usize;
         self.checkpoint = self.gap;
-        self.best_at_checkpoint = at.sight.value;
+        self.best_at_checkpoint = at.evaluation.value;
         self.halved = true;
-        self.last_value = at.sight.value;
+        self.last_value = at.evaluation.value;
     }
 
     /// Notes what was seen, and decides about the size; true if the climb restarts from the best image.
-    fn judge(&mut self, at: &At<'_>) -> bool {
-        let value = at.sight.value;
+    fn judge(&mut self, at: &Iterate<'_>) -> bool {
+        let value = at.evaluation.value;
         self.rises += usize::from(value > self.last_value);
         self.last_value = value;
         self.since += 1;
@@ -65,15 +65,15 @@ impl Adaptive {
 }
 
 impl Step for Adaptive {
-    fn next(&mut self, at: &At<'_>) -> Image {
+    fn next(&mut self, at: &Iterate<'_>) -> Image {
         let restart = if at.progress.step == 0 {
             self.begin(at);
             false
         } else {
             self.judge(at)
         };
-        if self.best.as_ref().is_none_or(|b| at.sight.value > b.0) {
-            self.best = Some((at.sight.value, at.image.clone(), gradient(at).to_vec()));
+        if self.best.as_ref().is_none_or(|b| at.evaluation.value > b.0) {
+            self.best = Some((at.evaluation.value, at.image.clone(), gradient(at).to_vec()));
         }
         let (image, slope) = match &self.best {
             Some((_, image, slope)) if restart => (image.clone(), slope.clone()),

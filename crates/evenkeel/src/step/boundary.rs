@@ -1,13 +1,13 @@
 //! FAB's step (Croce & Hein 2020): onto the linearised decision boundary, leaning back towards the image.
 //!
-//! The landscape's value is z_other − z_label for the nearest other class (negative while the answer is right) and its gradient w. Both
+//! The objective's value is z_other − z_label for the nearest other class (negative while the answer is right) and its gradient w. Both
 //! the image now and the origin are projected onto {w·z = w·x − value} within the box; the two are mixed by how far each had to go,
 //! and overshot by 1.05. Once across, the next image is pulled back 10 % of the way to the origin.
 
 use super::{Step, gradient};
-use crate::ascent::At;
 use crate::budget::Norm;
 use crate::image::Image;
+use crate::optimise::Iterate;
 
 const OVERSHOOT: f32 = 1.05;
 const LEAN: f64 = 0.1;
@@ -18,10 +18,10 @@ const PULL_BACK: f32 = 0.9;
 pub struct Boundary;
 
 impl Step for Boundary {
-    fn next(&mut self, at: &At<'_>) -> Image {
+    fn next(&mut self, at: &Iterate<'_>) -> Image {
         let w = gradient(at);
         let mut next = at.image.clone();
-        if at.sight.value > 0.0 {
+        if at.evaluation.value > 0.0 {
             let pairs = next.pixels_mut().iter_mut().zip(at.origin.pixels());
             pairs.for_each(|(v, o)| *v = o + PULL_BACK * (*v - o));
             return next;
@@ -30,7 +30,7 @@ impl Step for Boundary {
             w.iter().zip(image.pixels()).map(|(w, x)| f64::from(*w) * f64::from(*x)).sum::<f64>()
         };
         let here = dot(at.image);
-        let level = here - at.sight.value;
+        let level = here - at.evaluation.value;
         let norm = at.budget.norm;
         let from_here = project(at.image.pixels(), w, level - here, norm);
         let from_origin = project(at.origin.pixels(), w, level - dot(at.origin), norm);

@@ -4,9 +4,9 @@
 //! from the image itself along the sum. ĝ = g/(‖g‖₂ + 1e-10).
 
 use super::{Step, gradient, moved};
-use crate::ascent::At;
 use crate::budget::length;
 use crate::image::Image;
+use crate::optimise::Iterate;
 use crate::random::Random;
 
 fn add_normalised(sum: &mut Vec<f32>, keep: f32, gradient: &[f32]) {
@@ -33,7 +33,7 @@ impl Averaged {
 }
 
 impl Step for Averaged {
-    fn next(&mut self, at: &At<'_>) -> Image {
+    fn next(&mut self, at: &Iterate<'_>) -> Image {
         add_normalised(&mut self.sum, self.decay, gradient(at));
         moved(at.image, &self.sum, self.size, at.budget.norm)
     }
@@ -55,7 +55,7 @@ impl Corners {
 }
 
 impl Step for Corners {
-    fn next(&mut self, at: &At<'_>) -> Image {
+    fn next(&mut self, at: &Iterate<'_>) -> Image {
         add_normalised(&mut self.sum, 1.0, gradient(at));
         if at.progress.step + 1 >= at.progress.steps {
             return moved(at.origin, &self.sum, self.size, at.budget.norm);

@@ -12,15 +12,15 @@ pub use boundary::Boundary;
 pub use gathered::{Averaged, Corners};
 pub use square::Square;
 
-use crate::ascent::At;
 use crate::budget::{Budget, Norm, length};
 use crate::image::Image;
+use crate::optimise::Iterate;
 use crate::random::Random;
 
 /// A rule for the next image. It may remember what it saw on this start.
 pub trait Step {
     /// The image to try next, before projection.
-    fn next(&mut self, at: &At<'_>) -> Image;
+    fn next(&mut self, at: &Iterate<'_>) -> Image;
 
     /// Whether it needs to know which way is up.
     fn needs_gradient(&self) -> bool {
@@ -33,8 +33,8 @@ pub trait Step {
     }
 }
 
-fn gradient<'a>(at: &'a At<'_>) -> &'a [f32] {
-    at.sight.gradient.as_deref().expect("the loop gives a gradient to steps that need one")
+fn gradient<'a>(at: &'a Iterate<'_>) -> &'a [f32] {
+    at.evaluation.gradient.as_deref().expect("the loop gives a gradient to steps that need one")
 }
 
 /// sign(g), with sign(0) = 0.
@@ -71,7 +71,7 @@ pub struct Plain {
 }
 
 impl Step for Plain {
-    fn next(&mut self, at: &At<'_>) -> Image {
+    fn next(&mut self, at: &Iterate<'_>) -> Image {
         moved(at.image, gradient(at), self.size, at.budget.norm)
     }
 }
@@ -94,7 +94,7 @@ impl Momentum {
 }
 
 impl Step for Momentum {
-    fn next(&mut self, at: &At<'_>) -> Image {
+    fn next(&mut self, at: &Iterate<'_>) -> Image {
         let gradient = gradient(at);
         self.memory.resize(gradient.len(), 0.0);
         let mean = gradient.iter().map(|g| f64::from(g.abs())).sum::<f64>() / gradient.len() as f64;
@@ -131,7 +131,7 @@ impl Langevin {
 }
 
 impl Step for Langevin {
-    fn next(&mut self, at: &At<'_>) -> Image {
+    fn next(&mut self, at: &Iterate<'_>) -> Image {
         let direction = self.direction(gradient(at), at.progress, at.random);
         moved(at.image, &direction, self.size, at.budget.norm)
     }

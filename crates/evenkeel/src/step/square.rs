@@ -5,9 +5,9 @@
 //! length ε. A square's share of the image starts at `share` and halves on the published schedule, scaled to the number of steps.
 
 use super::Step;
-use crate::ascent::At;
 use crate::budget::{Budget, Norm, length};
 use crate::image::Image;
+use crate::optimise::Iterate;
 use crate::random::Random;
 
 /// Square's step.
@@ -35,7 +35,7 @@ impl Step for Square {
         })
     }
 
-    fn next(&mut self, at: &At<'_>) -> Image {
+    fn next(&mut self, at: &Iterate<'_>) -> Image {
         let (height, width) = at.origin.size();
         let query = at.progress.step * 10_000 / at.progress.steps.max(1);
         let halvings = HALVINGS.iter().filter(|&&h| query > h).count();
@@ -63,7 +63,7 @@ fn stripes(origin: &Image, radius: f32, stream: &mut Random) -> Image {
     image
 }
 
-fn repainted(at: &At<'_>, side: usize, stream: &mut Random) -> Image {
+fn repainted(at: &Iterate<'_>, side: usize, stream: &mut Random) -> Image {
     let (height, width) = at.origin.size();
     let mut next = at.best.clone();
     // a repaint that changes nothing is drawn again, a few times
@@ -160,7 +160,7 @@ fn bumps(origin: &Image, radius: f32, stream: &mut Random) -> Image {
     with_change(origin, &change, radius)
 }
 
-fn moved(at: &At<'_>, side: usize, stream: &mut Random) -> Image {
+fn moved(at: &Iterate<'_>, side: usize, stream: &mut Random) -> Image {
     let size = at.origin.size();
     let mut change: Vec<f32> = at.best.pixels().iter().zip(at.origin.pixels()).map(|(b, o)| b - o).collect();
     let (into, out_of) = (Window::anywhere(size, side, stream), Window::anywhere(size, side, stream));

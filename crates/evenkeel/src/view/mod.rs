@@ -2,7 +2,7 @@
 //!
 //! The second station of the flow. A view may change colours, then maps the image by one affine placement. It has four parts:
 //! apply to the image, undo on a feature map of whatever resolution came back, the pullbacks of both, and the mask of cells that
-//! were in sight. Everything geometric is linear, and its pullback its exact transpose.
+//! were in evaluation. Everything geometric is linear, and its pullback its exact transpose.
 
 mod colour;
 mod placement;
@@ -94,7 +94,7 @@ impl View {
         self.placement(size).undoing(seen.size(), to).transpose(cotangent, seen.channels)
     }
 
-    /// 1 for each cell of the grid `to` that was in sight, else 0: where undo(apply(ones)) > 0.5 at feature resolution.
+    /// 1 for each cell of the grid `to` that was in evaluation, else 0: where undo(apply(ones)) > 0.5 at feature resolution.
     pub fn mask(&self, size: (usize, usize), seen: (usize, usize), to: (usize, usize)) -> Vec<f32> {
         let placement = self.placement(size);
         let applied = placement.sampler(to, seen).apply(&vec![1.0; to.0 * to.1], 1);

@@ -32,7 +32,7 @@ struct Hour {
     horizon: Colour,
     cloud: Colour,
     lit: f32,
-    sight: (f32, f32),
+    evaluation: (f32, f32),
 }
 
 const HOURS: [Hour; 6] = [
@@ -44,7 +44,7 @@ const HOURS: [Hour; 6] = [
         horizon: [0.72, 0.85, 0.96],
         cloud: [0.97, 0.97, 0.98],
         lit: 0.0,
-        sight: (120.0, 320.0),
+        evaluation: (120.0, 320.0),
     },
     // golden evening
     Hour {
@@ -54,7 +54,7 @@ const HOURS: [Hour; 6] = [
         horizon: [1.0, 0.78, 0.52],
         cloud: [1.0, 0.72, 0.56],
         lit: 0.15,
-        sight: (90.0, 240.0),
+        evaluation: (90.0, 240.0),
     },
     // overcast
     Hour {
@@ -64,7 +64,7 @@ const HOURS: [Hour; 6] = [
         horizon: [0.84, 0.86, 0.88],
         cloud: [0.76, 0.78, 0.81],
         lit: 0.08,
-        sight: (60.0, 200.0),
+        evaluation: (60.0, 200.0),
     },
     // blue hour
     Hour {
@@ -74,7 +74,7 @@ const HOURS: [Hour; 6] = [
         horizon: [0.72, 0.48, 0.50],
         cloud: [0.38, 0.32, 0.48],
         lit: 0.55,
-        sight: (90.0, 240.0),
+        evaluation: (90.0, 240.0),
     },
     // mist
     Hour {
@@ -84,7 +84,7 @@ const HOURS: [Hour; 6] = [
         horizon: [0.87, 0.88, 0.88],
         cloud: [0.84, 0.85, 0.86],
         lit: 0.12,
-        sight: (24.0, 60.0),
+        evaluation: (24.0, 60.0),
     },
     // early morning
     Hour {
@@ -94,7 +94,7 @@ const HOURS: [Hour; 6] = [
         horizon: [0.98, 0.84, 0.80],
         cloud: [0.98, 0.86, 0.86],
         lit: 0.1,
-        sight: (50.0, 160.0),
+        evaluation: (50.0, 160.0),
     },
 ];
 /// How often each hour is drawn, out of 16.
@@ -125,7 +125,7 @@ impl Light {
             lit: hour.lit,
             air: Air {
                 colour: mix(horizon, toned([0.7, 0.72, 0.75]), 0.25),
-                half: random.uniform(hour.sight.0, hour.sight.1),
+                half: random.uniform(hour.evaluation.0, hour.evaluation.1),
             },
         }
     }

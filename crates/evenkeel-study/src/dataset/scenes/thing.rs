@@ -248,18 +248,18 @@ pub(super) struct Post {
 enum Plate {
     Disc,
     Triangle,
-    Board,
+    Results,
     Lights,
 }
 
 impl Post {
     pub(super) fn draw(random: &mut Random) -> Self {
-        let shape = [Plate::Disc, Plate::Triangle, Plate::Board, Plate::Lights][random.below(4)];
+        let shape = [Plate::Disc, Plate::Triangle, Plate::Results, Plate::Lights][random.below(4)];
         Self::of(random, shape)
     }
 
     pub(super) fn sign(random: &mut Random) -> Self {
-        let shape = [Plate::Disc, Plate::Triangle, Plate::Board][random.below(3)];
+        let shape = [Plate::Disc, Plate::Triangle, Plate::Results][random.below(3)];
         Self::of(random, shape)
     }
 
@@ -271,7 +271,7 @@ impl Post {
         let blue = random.chance(0.35);
         let (field, border) = match shape {
             Plate::Disc if blue => ([0.1, 0.3, 0.72], [0.95; 3]),
-            Plate::Board => {
+            Plate::Results => {
                 (hue([0.6, 0.38, 0.13, 0.02][random.below(4)], 0.75, random.uniform(0.45, 0.85)), [0.95; 3])
             }
             _ => ([0.94, 0.94, 0.92], [0.8, 0.1, 0.1]),
@@ -333,7 +333,7 @@ impl Post {
                 };
                 (edge < 0.0).then(|| under(colour, lit))
             }
-            Plate::Board => {
+            Plate::Results => {
                 let inside = x.abs() < 1.15 && y.abs() < 0.8;
                 let rim = x.abs() > 1.05 || y.abs() > 0.7;
                 let line = x.abs() < 0.8 - glyph && ((y - 0.25).abs() < 0.1 || (y + 0.25).abs() < 0.1);

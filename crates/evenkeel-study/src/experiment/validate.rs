@@ -63,7 +63,7 @@ pub(super) fn unlike<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Re
 
 impl Experiment {
     /// Refuses what makes no sense whatever the networks and images are.
-    pub(super) fn sense(&self) -> Result<()> {
+    pub(super) fn validate(&self) -> Result<()> {
         name("name", &self.name)?;
         if self.name.contains(['/', '\\']) {
             return refuse(format!(

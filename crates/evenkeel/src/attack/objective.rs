@@ -1,25 +1,25 @@
-//! The task's landscape: the height of an image is a loss on its scores, plus whatever an adaptive attacker adds.
+//! The task's objective: the height of an image is a loss on its scores, plus whatever an adaptive attacker adds.
 
-use super::Situation;
-use crate::ascent::{Landscape, Sight};
+use super::Scenario;
 use crate::error::{Error, Result};
 use crate::image::Image;
 use crate::network::Tensor;
 use crate::objective::{Loss, LossKind, Progress, Terms, ViewTerm};
+use crate::optimise::{Evaluation, Objective};
 use crate::random::Random;
 use crate::task::{Labels, Truth};
 
 /// A loss at the image itself.
-pub struct TaskLandscape<'a> {
+pub struct TaskObjective<'a> {
     /// What is attacked.
-    pub situation: Situation<'a>,
+    pub scenario: Scenario<'a>,
     /// The loss, to be raised.
     pub loss: Loss,
-    /// Weight of the situation's view objective, evaluated at the attacked image.
+    /// Weight of the scenario's view objective, evaluated at the attacked image.
     pub weight: f64,
 }
 
-impl Situation<'_> {
+impl Scenario<'_> {
     /// The labels that losses are about: the target's if there is one.
     ///
     /// # Errors
@@ -61,19 +61,25 @@ impl Situation<'_> {
     }
 }
 
-impl Landscape for TaskLandscape<'_> {
-    fn look(&self, image: &Image, progress: Progress, random: &Random, want_gradient: bool) -> Result<Sight> {
-        let model = self.situation.model;
-        let objective = self.situation.objective.filter(|_| self.weight != 0.0);
+impl Objective for TaskObjective<'_> {
+    fn evaluate(
+        &self,
+        image: &Image,
+        progress: Progress,
+        random: &Random,
+        want_gradient: bool,
+    ) -> Result<Evaluation> {
+        let model = self.scenario.model;
+        let objective = self.scenario.objective.filter(|_| self.weight != 0.0);
         let views =
             objective.map(|objective| ViewTerm { weight: self.weight, objective }).into_iter().collect();
         let terms =
             Terms { output: &model.output, feature: &model.feature, losses: vec![(1.0, &self.loss)], views };
         let seen = terms.evaluate(&*model.network, image, progress, random, want_gradient)?;
         let score = match &seen.scores {
-            Some(scores) => self.situation.score(scores)?,
+            Some(scores) => self.scenario.score(scores)?,
             None => 1.0,
         };
-        Ok(Sight { value: seen.value, gradient: seen.gradient, score, loss: Some(seen.parts[0]) })
+        Ok(Evaluation { value: seen.value, gradient: seen.gradient, score, loss: Some(seen.parts[0]) })
     }
 }

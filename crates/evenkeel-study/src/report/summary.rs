@@ -1,17 +1,17 @@
-//! At a glance: what every defence is worth, clean and in the worst case, and what it costs; as a table of the whole study and a chart of each subject.
+//! At a summary: what every defence is worth, clean and in the worst case, and what it costs; as a table of the whole study and a chart of each subject.
 
-use super::board::{Board, Figure};
 use super::detection::{entry, figure};
 use super::dots::{Dots, Mark};
+use super::results::{Figure, Results};
 use super::table::{Entry, Table};
 use super::tables::{median, worst_entry};
 use crate::experiment::Threat;
 use crate::experiment::spec::Needs;
 
 /// Clean, worst and cost of every defence on every subject; none if nothing was attacked.
-pub(super) fn summary(board: &Board<'_>) -> Option<Table> {
+pub(super) fn summary(results: &Results<'_>) -> Option<Table> {
     let mut table = Table {
-        name: "glance".into(),
+        name: "summary".into(),
         title: "What each defence is worth, in %".into(),
         head: [
             "subject",
@@ -28,20 +28,21 @@ pub(super) fn summary(board: &Board<'_>) -> Option<Table> {
         ],
         ..Table::default()
     };
-    for (subject, card) in board.design.subjects.iter().enumerate() {
-        let bare = board.worst_figure(subject, 0);
-        let look = median(board.results(subject, 0, 0).iter().map(|r| r.look_seconds)).unwrap_or(0.0);
+    for (subject, card) in results.design.subjects.iter().enumerate() {
+        let bare = results.worst_figure(subject, 0);
+        let look = median(results.results(subject, 0, 0).iter().map(|r| r.look_seconds)).unwrap_or(0.0);
         for (row, defence) in card.rows.iter().enumerate() {
-            let Some(worst) = board.worst_figure(subject, row) else { continue };
-            let clean = board.figure(subject, 0, row);
-            let seconds = board.results(subject, 0, row).iter().map(|r| r.defence.1.seconds + r.look_seconds);
+            let Some(worst) = results.worst_figure(subject, row) else { continue };
+            let clean = results.figure(subject, 0, row);
+            let seconds =
+                results.results(subject, 0, row).iter().map(|r| r.defence.1.seconds + r.look_seconds);
             let times = median(seconds).map(|s| format!("{:.1}", s / look.max(1e-9)));
             let gain = bare.filter(|_| row > 0).map(|b| format!("{:+.1}", 100.0 * (worst.value - b.value)));
             table.rows.push(vec![
-                Entry::words(format!("{} ({})", card.rule.name, board.metric(subject))),
+                Entry::words(format!("{} ({})", card.rule.name, results.metric(subject))),
                 Entry::words(defence.label.clone()),
                 clean.map_or(Entry::nothing(), |f| entry(&f)),
-                worst_entry(board, subject, row),
+                worst_entry(results, subject, row),
                 gain.map_or(Entry::nothing(), Entry::words),
                 times.map_or(Entry::nothing(), Entry::words),
             ]);
@@ -51,9 +52,9 @@ pub(super) fn summary(board: &Board<'_>) -> Option<Table> {
 }
 
 /// A row for each defence: its score on clean images, under the first attack that knows nothing of it, and in the worst case.
-pub(super) fn chart(board: &Board<'_>, subject: usize) -> Option<String> {
-    let card = &board.design.subjects[subject];
-    let attacks = board.attacks(subject);
+pub(super) fn chart(results: &Results<'_>, subject: usize) -> Option<String> {
+    let card = &results.design.subjects[subject];
+    let attacks = results.attacks(subject);
     let blind =
         |c: &&usize| matches!(&card.columns[**c].threat, Threat::Attack(a) if a.needs() == Needs::Nothing);
     let blind = attacks.iter().find(blind).copied().or(attacks.first().copied())?;
@@ -63,14 +64,15 @@ pub(super) fn chart(board: &Board<'_>, subject: usize) -> Option<String> {
         figure.map(|f| (100.0 * f.value, f.interval.map(percent)))
     };
     let row = |row: usize| {
-        let mut marks = vec![mark(board.figure(subject, 0, row)), mark(board.figure(subject, blind, row))];
-        marks.extend(several.then(|| mark(board.worst_figure(subject, row))));
+        let mut marks =
+            vec![mark(results.figure(subject, 0, row)), mark(results.figure(subject, blind, row))];
+        marks.extend(several.then(|| mark(results.worst_figure(subject, row))));
         (card.rows[row].label.clone(), marks)
     };
     let mut kinds = vec!["clean".to_string(), card.columns[blind].label.clone()];
     kinds.extend(several.then(|| "worst case".to_string()));
     let dots = Dots {
-        across: format!("{}, %", board.metric(subject)),
+        across: format!("{}, %", results.metric(subject)),
         span: None,
         kinds,
         rows: (0..card.rows.len()).map(row).collect(),

@@ -1,7 +1,7 @@
 //! The one loop: look, remember the best, step, project. Every gradient attack and every defence is this loop with another
-//! landscape, step and budget.
+//! objective, step and budget.
 //!
-//! A [`Landscape`] says how high an image stands and which way is up; a [`Step`] proposes the next image; a
+//! A [`Objective`] says how high an image stands and which way is up; a [`Step`] proposes the next image; a
 //! [`Budget`] brings it back. Images, values and records depend on the seed only.
 
 use serde::Serialize;
@@ -13,9 +13,9 @@ use crate::objective::Progress;
 use crate::random::Random;
 use crate::step::Step;
 
-/// What a landscape shows at an image.
+/// What a objective shows at an image.
 #[derive(Clone, Debug)]
-pub struct Sight {
+pub struct Evaluation {
     /// The height: what is raised.
     pub value: f64,
     /// Which way is up, `[3, h, w]`, if it was asked for.
@@ -27,12 +27,18 @@ pub struct Sight {
 }
 
 /// Something to climb.
-pub trait Landscape {
-    /// Looks at an image. `random` is the step's own stream.
+pub trait Objective {
+    /// ViewOutputs at an image. `random` is the step's own stream.
     ///
     /// # Errors
     /// If the network fails.
-    fn look(&self, image: &Image, progress: Progress, random: &Random, want_gradient: bool) -> Result<Sight>;
+    fn evaluate(
+        &self,
+        image: &Image,
+        progress: Progress,
+        random: &Random,
+        want_gradient: bool,
+    ) -> Result<Evaluation>;
 }
 
 /// Which image a climb ends with.
@@ -56,7 +62,7 @@ pub enum Start {
     /// A random point of the budget.
     Random,
     /// A given image, projected.
-    At(Image),
+    From(Image),
 }
 
 /// How to climb.
@@ -99,7 +105,7 @@ pub struct Record {
 
 /// Where a climb ended.
 #[derive(Clone, Debug)]
-pub struct Climb {
+pub struct Optimum {
     /// The image kept.
     pub image: Image,
     /// Its height; NaN if it was never looked at.
@@ -111,13 +117,13 @@ pub struct Climb {
 }
 
 /// What a step may know.
-pub struct At<'a> {
+pub struct Iterate<'a> {
     /// The image before anything.
     pub origin: &'a Image,
     /// The image now.
     pub image: &'a Image,
     /// What was seen at it.
-    pub sight: &'a Sight,
+    pub evaluation: &'a Evaluation,
     /// The best of this start so far, by height.
     pub best: &'a Image,
     /// Where the loop is.
@@ -131,21 +137,21 @@ pub struct At<'a> {
 /// Climbs. `step` is made anew for every start.
 ///
 /// # Errors
-/// If the landscape fails or the budget makes no sense.
-pub fn ascend<'s>(
-    landscape: &dyn Landscape,
+/// If the objective fails or the budget makes no sense.
+pub fn optimise<'s>(
+    objective: &dyn Objective,
     origin: &Image,
     plan: &Plan,
     new_step: &dyn Fn() -> Box<dyn Step + 's>,
-) -> Result<Climb> {
+) -> Result<Optimum> {
     plan.budget.check()?;
     let root = Random::new(plan.seed);
-    let mut kept: Option<Climb> = None;
+    let mut kept: Option<Optimum> = None;
     let mut trace = Vec::new();
     for restart in 0..plan.restarts.max(1) {
-        let mut ascent = Ascent { landscape, origin, plan, restart, trace: &mut trace };
+        let mut ascent = Ascent { objective, origin, plan, restart, trace: &mut trace };
         let climb = ascent.once(&root.fork(restart as u64), &mut *new_step())?;
-        let mark = |c: &Climb| Mark {
+        let mark = |c: &Optimum| Mark {
             score: c.score,
             value: c.value,
             distance: plan.budget.distance(origin, &c.image),
@@ -158,7 +164,7 @@ pub fn ascend<'s>(
         }
     }
     let climb = kept.expect("at least one start was made");
-    Ok(Climb { trace, ..climb })
+    Ok(Optimum { trace, ..climb })
 }
 
 /// What decides which image is kept.
@@ -185,7 +191,7 @@ impl Keep {
 }
 
 struct Ascent<'a> {
-    landscape: &'a dyn Landscape,
+    objective: &'a dyn Objective,
     origin: &'a Image,
     plan: &'a Plan,
     restart: usize,
@@ -193,7 +199,7 @@ struct Ascent<'a> {
 }
 
 impl Ascent<'_> {
-    fn once(&mut self, random: &Random, step: &mut dyn Step) -> Result<Climb> {
+    fn once(&mut self, random: &Random, step: &mut dyn Step) -> Result<Optimum> {
         let plan = self.plan;
         let mut image = self.start(random, step);
         let (mut kept, mut highest) = (image.clone(), image.clone());
@@ -201,26 +207,26 @@ impl Ascent<'_> {
         for number in 0..plan.steps {
             let progress = Progress { step: number, steps: plan.steps };
             let stream = random.fork(1 + number as u64);
-            let sight = self.landscape.look(&image, progress, &stream, step.needs_gradient())?;
-            let seen = self.record(number, &image, &sight);
+            let evaluation = self.objective.evaluate(&image, progress, &stream, step.needs_gradient())?;
+            let seen = self.record(number, &image, &evaluation);
             if plan.keep.prefers(seen, mark) {
                 mark = seen;
                 kept.clone_from(&image);
             }
             idle += 1;
-            if sight.value > top {
-                (top, idle) = (sight.value, 0);
+            if evaluation.value > top {
+                (top, idle) = (evaluation.value, 0);
                 highest.clone_from(&image);
             }
             let tired = plan.patience.is_some_and(|patience| idle >= patience);
-            if tired || plan.enough.is_some_and(|enough| sight.score <= enough) {
-                return Ok(Climb { image: kept, value: mark.value, score: mark.score, trace: Vec::new() });
+            if tired || plan.enough.is_some_and(|enough| evaluation.score <= enough) {
+                return Ok(Optimum { image: kept, value: mark.value, score: mark.score, trace: Vec::new() });
             }
             let (origin, budget) = (self.origin, &plan.budget);
-            let at = At {
+            let at = Iterate {
                 origin,
                 image: &image,
-                sight: &sight,
+                evaluation: &evaluation,
                 best: &highest,
                 progress,
                 budget,
@@ -231,23 +237,24 @@ impl Ascent<'_> {
             image = next;
         }
         if plan.keep == Keep::Last {
-            return Ok(Climb { image, value: f64::NAN, score: 1.0, trace: Vec::new() });
+            return Ok(Optimum { image, value: f64::NAN, score: 1.0, trace: Vec::new() });
         }
         let progress = Progress { step: plan.steps, steps: plan.steps };
-        let sight = self.landscape.look(&image, progress, &random.fork(1 + plan.steps as u64), false)?;
-        let seen = self.record(plan.steps, &image, &sight);
+        let evaluation =
+            self.objective.evaluate(&image, progress, &random.fork(1 + plan.steps as u64), false)?;
+        let seen = self.record(plan.steps, &image, &evaluation);
         if plan.keep.prefers(seen, mark) {
             mark = seen;
             kept = image;
         }
-        Ok(Climb { image: kept, value: mark.value, score: mark.score, trace: Vec::new() })
+        Ok(Optimum { image: kept, value: mark.value, score: mark.score, trace: Vec::new() })
     }
 
     fn start(&self, random: &Random, step: &mut dyn Step) -> Image {
         let mut image = match &self.plan.start {
             Start::Origin => self.origin.clone(),
             Start::Random => self.plan.budget.start(self.origin, &mut random.fork(0)),
-            Start::At(image) => image.clone(),
+            Start::From(image) => image.clone(),
         };
         if let Some(own) = step.start(self.origin, &self.plan.budget, &random.fork(0)) {
             image = own;
@@ -256,9 +263,9 @@ impl Ascent<'_> {
         image
     }
 
-    fn record(&mut self, step: usize, image: &Image, sight: &Sight) -> Mark {
+    fn record(&mut self, step: usize, image: &Image, evaluation: &Evaluation) -> Mark {
         let distance = self.plan.budget.distance(self.origin, image);
-        let (value, loss, score) = (sight.value, sight.loss, sight.score);
+        let (value, loss, score) = (evaluation.value, evaluation.loss, evaluation.score);
         self.trace.push(Record { restart: self.restart, step, value, loss, score, distance });
         Mark { score, value, distance }
     }

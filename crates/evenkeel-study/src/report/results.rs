@@ -1,4 +1,4 @@
-//! The board: a study's results gathered by subject, column and row, and the figures they come to.
+//! The results: a study's results gathered by subject, column and row, and the figures they come to.
 //!
 //! Accuracy is the share of images right; mIoU comes from one confusion matrix over the images, mask AP from the objects of all. Intervals are bootstrapped over images, a
 //! drawn image with all its draws of randomness; the same seed for every figure, so intervals are paired. The worst case takes, for each image
@@ -20,7 +20,7 @@ const REPLICATES: u32 = 1000;
 
 /// What one image came to in one cell.
 #[derive(Clone, Debug)]
-pub struct Result1 {
+pub struct ImageResult {
     /// The image.
     pub id: String,
     /// The draw.
@@ -64,22 +64,22 @@ pub struct Figure {
 type Asked = (usize, Option<usize>, usize);
 
 /// All results of a study.
-pub struct Board<'a> {
+pub struct Results<'a> {
     /// The design.
     pub design: &'a Design,
     /// By (subject, column, row).
-    pub cells: BTreeMap<(usize, usize, usize), Vec<Result1>>,
+    pub cells: BTreeMap<(usize, usize, usize), Vec<ImageResult>>,
     /// Figures that were asked for already: a thousand resamplings each.
     known: RefCell<BTreeMap<Asked, Option<Figure>>>,
 }
 
-impl<'a> Board<'a> {
+impl<'a> Results<'a> {
     /// Reads everything that is there.
     ///
     /// # Errors
     /// If the store cannot be read.
     pub fn gather(design: &'a Design, store: &Store) -> Result<Self> {
-        let mut cells: BTreeMap<_, Vec<Result1>> = BTreeMap::new();
+        let mut cells: BTreeMap<_, Vec<ImageResult>> = BTreeMap::new();
         for cell in &design.cells {
             let all = cells.entry((cell.subject, cell.column, cell.row)).or_default();
             for id in &design.subjects[cell.subject].images {
@@ -92,7 +92,7 @@ impl<'a> Board<'a> {
     }
 
     /// The results of a cell over all draws.
-    pub fn results(&self, subject: usize, column: usize, row: usize) -> &[Result1] {
+    pub fn results(&self, subject: usize, column: usize, row: usize) -> &[ImageResult] {
         self.cells.get(&(subject, column, row)).map_or(&[], Vec::as_slice)
     }
 
@@ -101,7 +101,11 @@ impl<'a> Board<'a> {
         self.remembered((subject, Some(column), row), || self.results(subject, column, row).iter().collect())
     }
 
-    fn remembered<'s>(&'s self, asked: Asked, results: impl FnOnce() -> Vec<&'s Result1>) -> Option<Figure> {
+    fn remembered<'s>(
+        &'s self,
+        asked: Asked,
+        results: impl FnOnce() -> Vec<&'s ImageResult>,
+    ) -> Option<Figure> {
         if let Some(known) = self.known.borrow().get(&asked) {
             return *known;
         }
@@ -156,8 +160,8 @@ impl<'a> Board<'a> {
     }
 
     /// For each image and draw, what the attack that hurt most left: the lowest score, and of equal ones the highest loss.
-    pub fn worst(&self, subject: usize, row: usize) -> Vec<&Result1> {
-        let mut worst: BTreeMap<(&str, u64), &Result1> = BTreeMap::new();
+    pub fn worst(&self, subject: usize, row: usize) -> Vec<&ImageResult> {
+        let mut worst: BTreeMap<(&str, u64), &ImageResult> = BTreeMap::new();
         for column in self.attacks(subject) {
             for result in self.results(subject, column, row) {
                 let kept = worst.entry((&result.id, result.draw)).or_insert(result);
@@ -230,7 +234,7 @@ fn overlap(tally: &Tally) -> Option<ClassOverlap> {
     }
 }
 
-fn result(cell: &Cell, row: &Row) -> Option<Result1> {
+fn result(cell: &Cell, row: &Row) -> Option<ImageResult> {
     let (answer, bare) = (row.answer()?.clone(), row.bare()?.clone());
     let Body::Shown(shown) = &row.shown.body else { return None };
     let answered = row.answered.as_ref().and_then(|entry| match &entry.body {
@@ -240,7 +244,7 @@ fn result(cell: &Cell, row: &Row) -> Option<Result1> {
     let defence =
         row.answered.as_ref().map_or((Passes::default(), Clock::default()), |e| (e.passes, e.clock));
     let look = row.answered.as_ref().map_or(row.shown.clock.look_seconds, |e| e.clock.look_seconds);
-    Some(Result1 {
+    Some(ImageResult {
         id: row.shown.id.clone(),
         draw: cell.draw,
         score: answer.score,
@@ -267,9 +271,9 @@ mod tests {
         crate::experiment::tests::design(text)
     }
 
-    fn seen(id: &str, score: f64, loss: f64, right: bool) -> Result1 {
+    fn seen(id: &str, score: f64, loss: f64, right: bool) -> ImageResult {
         let tally = Tally::Class { truth: 1, said: usize::from(right) };
-        Result1 {
+        ImageResult {
             id: id.into(),
             draw: 0,
             score,
@@ -290,13 +294,13 @@ mod tests {
     #[test]
     fn the_worst_case_is_the_worst() {
         let design = design();
-        let board = |pgd: [Result1; 2], mim: [Result1; 2]| {
+        let results = |pgd: [ImageResult; 2], mim: [ImageResult; 2]| {
             let far = [seen("a", -1.0, 9.0, false), seen("b", -1.0, 9.0, false)];
             let columns = [pgd.to_vec(), mim.to_vec(), far.to_vec(), far.to_vec()];
             let cells = (1..).zip(columns).map(|(column, all)| ((0, column, 0), all)).collect();
-            Board { design: &design, cells, known: RefCell::default() }
+            Results { design: &design, cells, known: RefCell::default() }
         };
-        let tied = board(
+        let tied = results(
             [seen("a", 0.0, 1.0, true), seen("b", 0.5, 1.0, true)],
             [seen("a", 0.0, 2.0, false), seen("b", 0.7, 9.0, false)],
         );
