@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use super::packed::pack_panel;
-use super::tile::{Line, PANEL, block_rows, columns, multiply_add};
+use super::tile::{Ahead, Line, PANEL, block_rows, columns, multiply_add};
 use super::{Operand, Packed, Scale, Shape};
 use crate::cpu::Avx2;
 use crate::disjoint::Disjoint;
@@ -232,7 +232,9 @@ impl Job<'_> {
             for r in 0..R {
                 rows[r] = a.add(r * stride);
             }
-            multiply_add(self.proof, &mut acc, rows, columns::<Avx2, 2>(tile.lines, 0), tile.steps);
+            multiply_add(self.proof, &mut acc, rows, columns::<Avx2, 2>(tile.lines, 0), tile.steps, &mut {
+                Ahead::NONE
+            });
             for r in 0..R {
                 if !tile.starts {
                     for v in 0..2 {

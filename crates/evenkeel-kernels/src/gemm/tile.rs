@@ -35,6 +35,19 @@ pub(crate) unsafe fn columns<L: Lanes, const V: usize>(lines: *const Line, pitch
     columns
 }
 
+/// Lines that will be wanted soon, in two panels `pitch` elements apart: each four steps of a sum ask for the next `per_turn`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ahead {
+    pub(crate) next: *const f32,
+    pub(crate) pitch: usize,
+    pub(crate) per_turn: usize,
+}
+
+impl Ahead {
+    /// Nothing.
+    pub(crate) const NONE: Ahead = Ahead { next: std::ptr::null(), pitch: 0, per_turn: 0 };
+}
+
 /// `acc[r][v] += sum over i of rows[r][i] * columns[v][16 * i ..]`, one chain of multiply-adds for each sum.
 ///
 /// # Safety
@@ -46,6 +59,7 @@ pub(crate) unsafe fn multiply_add<L: Lanes, const R: usize, const V: usize>(
     rows: [*const f32; R],
     columns: [*const f32; V],
     steps: usize,
+    ahead: &mut Ahead,
 ) {
     // SAFETY: promised by the caller.
     unsafe {
@@ -56,6 +70,11 @@ pub(crate) unsafe fn multiply_add<L: Lanes, const R: usize, const V: usize>(
                 step(l, acc, rows, columns, j);
             }
             i += 4;
+            for line in 0..ahead.per_turn {
+                l.prefetch(ahead.next.wrapping_add(line * PANEL));
+                l.prefetch(ahead.next.wrapping_add(ahead.pitch + line * PANEL));
+            }
+            ahead.next = ahead.next.wrapping_add(ahead.per_turn * PANEL);
         }
         while i < steps {
             step(l, acc, rows, columns, i);

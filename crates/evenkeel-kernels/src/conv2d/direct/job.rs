@@ -12,7 +12,7 @@ use crate::conv2d::finish::Finish;
 use crate::conv2d::weights::{Panels, Weights};
 use crate::conv2d::{Direction, Geometry};
 use crate::epilogue::Epilogue;
-use crate::gemm::tile::{Line, PANEL, block_rows};
+use crate::gemm::tile::{Ahead, Line, PANEL, block_rows};
 use crate::lanes::Lanes;
 use crate::layout;
 use crate::parallel;
@@ -25,6 +25,8 @@ const CHUNK_BYTES: usize = 192 << 10;
 const SHORT_ROW: usize = 512;
 /// Bytes of the map read from which on pixels are asked for before they are needed; smaller maps are in a cache already.
 const FAR_BYTES: usize = 4 << 20;
+/// Bytes of weights from which on they are asked for before they are needed.
+const FAR_WEIGHTS: usize = 512 << 10;
 /// Multiplications below which a second thread costs more than it brings.
 const SMALL: usize = 100_000;
 /// What beginning a piece of work costs, in steps of one pixel and panel: about a cycle each.
@@ -141,6 +143,20 @@ impl Job<'_> {
         self.panels.groups == 1 || self.panels.lanes.is_multiple_of(layout::LANES)
     }
 
+    /// The lines that the first of the columns from panel `panel` on need for `span`, if weights are too many to be in a near
+    /// cache; their number stands for what each turn asks for.
+    pub(super) fn ahead<L: Lanes>(&self, panel: usize, span: &Span) -> Ahead {
+        let all = self.panels;
+        let bytes = all.groups * all.per_group() * all.taps * all.steps * size_of::<Line>();
+        if bytes < FAR_WEIGHTS || span.taps.is_empty() {
+            return Ahead::NONE;
+        }
+        let first = self.pass.taps[span.taps.start].index * all.steps + span.first;
+        let lines = all.panel(panel / all.per_group(), panel % all.per_group());
+        let pitch = if 2 * L::WIDTH > PANEL { all.taps * all.steps * PANEL } else { 0 };
+        Ahead { next: lines[first..].as_ptr().cast(), pitch, per_turn: span.taps.len() * span.steps }
+    }
+
     fn run<L: Lanes>(&self, l: L) {
         let panels = self.panels.groups * self.panels.per_group();
         if self.pixels == 0 || panels == 0 {
@@ -148,7 +164,8 @@ impl Job<'_> {
         }
         let taps = self.pass.taps.len();
         let rows = self.panels.steps * self.panels.groups * 4 * taps.isqrt().max(1);
-        let bytes = if rows <= SHORT_ROW { CHUNK_BYTES / 8 } else { CHUNK_BYTES };
+        let most = CHUNK_BYTES * L::WIDTH / layout::LANES;
+        let bytes = if rows <= SHORT_ROW { most / 8 } else { most };
         let least = self.pixels.div_ceil((bytes / rows.max(1)).clamp(4 * L::ROWS, 384));
         let work = self.pixels * panels * (taps * self.panels.steps + 8) * PANEL;
         let split =

@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::Tap;
 use super::job::{Job, Scratch, Span};
 use crate::conv2d::finish::Finish;
-use crate::gemm::tile::{Line, PANEL, columns, multiply_add};
+use crate::gemm::tile::{Ahead, Line, PANEL, columns, multiply_add};
 use crate::lanes::{Kernel, Lanes};
 use crate::layout::LANES;
 
@@ -54,8 +54,13 @@ impl Chunk<'_, '_> {
                     fresh,
                     ..place
                 };
+                let (next, after) = match job.spans.get(i + 1) {
+                    Some(span) => (panel, span),
+                    None => (panel + place.panels, &job.spans[0]),
+                };
+                let ahead = if next < panels.end { job.ahead::<L>(next, after) } else { Ahead::NONE };
                 // SAFETY: promised by the caller.
-                unsafe { walk(l, job, &columns, span, scratch) };
+                unsafe { walk(l, job, &columns, span, ahead, scratch) };
             }
             panel += place.panels;
         }
@@ -84,6 +89,7 @@ impl Chunk<'_, '_> {
                 first: 0,
                 writes: &writes[pixel..pixel + rows],
                 sums: sums.as_mut_ptr().cast(),
+                ahead: Ahead::NONE,
             };
             let mut panel = 0;
             while panel < panels {
@@ -116,10 +122,17 @@ impl Chunk<'_, '_> {
 /// # Safety
 /// As for `Chunk::direct`.
 #[inline(always)]
-unsafe fn walk<L: Lanes>(l: L, job: &Job<'_>, columns: &Columns, span: &Span, scratch: &mut Scratch) {
+unsafe fn walk<L: Lanes>(
+    l: L,
+    job: &Job<'_>,
+    columns: &Columns,
+    span: &Span,
+    ahead: Ahead,
+    scratch: &mut Scratch,
+) {
     let (mut pixel, mut reads) = (0, 0);
     let sums = scratch.sums.as_mut_ptr().cast::<f32>();
-    for &rows in &scratch.blocks {
+    for (i, &rows) in scratch.blocks.iter().enumerate() {
         let block = Block {
             reads: &scratch.reads[reads + span.taps.start * L::ROWS..reads + span.taps.end * L::ROWS],
             taps: &job.pass.taps[span.taps.clone()],
@@ -128,6 +141,7 @@ unsafe fn walk<L: Lanes>(l: L, job: &Job<'_>, columns: &Columns, span: &Span, sc
             first: span.first,
             writes: &scratch.writes[pixel..pixel + rows],
             sums: sums.wrapping_add(pixel * 2 * L::WIDTH),
+            ahead: share(ahead, i, scratch.blocks.len(), span),
         };
         pixel += rows;
         reads += job.pass.taps.len() * L::ROWS;
@@ -137,6 +151,19 @@ unsafe fn walk<L: Lanes>(l: L, job: &Job<'_>, columns: &Columns, span: &Span, sc
         }
         // SAFETY: promised by the caller.
         unsafe { block.dispatch(l, columns, &job.finish) };
+    }
+}
+
+/// What block `i` of `blocks` asks for of the lines ahead, whose number `lines.per_turn` is: the blocks share them evenly.
+#[inline(always)]
+fn share(lines: Ahead, i: usize, blocks: usize, span: &Span) -> Ahead {
+    let turns = span.taps.len() * (span.steps / 4);
+    let per_turn = lines.per_turn.div_ceil((turns * blocks).max(1));
+    let done = i * turns * per_turn;
+    if done >= lines.per_turn {
+        Ahead::NONE
+    } else {
+        Ahead { next: lines.next.wrapping_add(done * PANEL), per_turn, ..lines }
     }
 }
 
@@ -206,6 +233,7 @@ struct Block<'a> {
     first: usize,
     writes: &'a [usize],
     sums: *mut f32, // [row][two vectors]
+    ahead: Ahead,
 }
 
 /// A tile of `R` pixels and `V` vectors, which must be in range.
@@ -268,13 +296,14 @@ impl Block<'_> {
                     finish.expect::<L, V>(l, self.writes[r] + at.channel);
                 }
             }
+            let mut ahead = self.ahead;
             for (tap, reads) in self.taps.iter().zip(self.reads.chunks_exact(L::ROWS)) {
                 let mut rows = [std::ptr::null(); R];
                 for r in 0..R {
                     rows[r] = reads.get_unchecked(r).add(at.shift);
                 }
                 let lines = at.lines.add(tap.index * self.tap_lines + self.first);
-                multiply_add(l, &mut acc, rows, columns::<L, V>(lines, at.pitch), self.steps);
+                multiply_add(l, &mut acc, rows, columns::<L, V>(lines, at.pitch), self.steps, &mut ahead);
             }
             if !at.starts {
                 for r in 0..R {

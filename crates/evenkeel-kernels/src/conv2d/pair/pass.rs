@@ -11,7 +11,7 @@ use crate::conv2d::Direction;
 use crate::conv2d::finish::activate;
 use crate::conv2d::weights::Panels;
 use crate::disjoint::Disjoint;
-use crate::gemm::tile::{Line, PANEL, block_rows, columns, multiply_add};
+use crate::gemm::tile::{Ahead, Line, PANEL, block_rows, columns, multiply_add};
 use crate::lanes::{Kernel, Lanes};
 use crate::layout::{LANES, stride};
 use crate::parallel;
@@ -104,7 +104,8 @@ impl<L: Lanes> Kernel<L> for Piece<'_> {
                 // SAFETY: the slot is inside the ring and the row inside the map.
                 unsafe {
                     let slot = slots.add(next % height * pitch + g.pads[1] * width);
-                    job.fill(l, image * g.in_h + next, channels.start, slot);
+                    let row = [image * g.in_h + next, image * g.out_h() + y];
+                    job.fill(l, row, channels.start, slot);
                 }
                 next += 1;
             }
@@ -127,19 +128,27 @@ impl<L: Lanes> Kernel<L> for Piece<'_> {
 }
 
 impl Job<'_> {
-    /// Pointwise results of one row of the map, two vectors of channels from `channel` on, to `slot`.
+    /// Pointwise results of row `row` of the map, two vectors of channels from `channel` on, to `slot`; meanwhile the cache lines of
+    /// row `next` of the output are asked for.
     ///
     /// # Safety
     /// The row is inside the map and `slot` has room for it.
     #[inline(always)]
-    unsafe fn fill<L: Lanes>(&self, l: L, row: usize, channel: usize, slot: *mut f32) {
+    unsafe fn fill<L: Lanes>(&self, l: L, [row, next]: [usize; 2], channel: usize, slot: *mut f32) {
         let g = self.first.geometry;
         let step = stride(g.in_c);
         let from = self.x[row * g.in_w * step..(row + 1) * g.in_w * step].as_ptr();
         let vectors = (g.out_c - channel).div_ceil(L::WIDTH).min(2);
+        let (out_w, out_step) = (self.second.geometry.out_w(), stride(g.out_c));
+        let out = self.out.pointer(0..0).wrapping_add(next * out_w * out_step + channel);
         let mut x = 0;
         while x < g.in_w {
             let rows = block_rows(g.in_w - x, L::ROWS);
+            for pixel in x..(x + rows).min(out_w) {
+                let to = out.wrapping_add(pixel * out_step);
+                l.prefetch_near(to);
+                l.prefetch_near(to.wrapping_add(2 * L::WIDTH - 1));
+            }
             let fill = Fill {
                 layer: self.first,
                 bias: &self.biases[0],
@@ -229,7 +238,9 @@ impl<L: Lanes, const R: usize, const V: usize> Kernel<L> for FillTile<'_, R, V> 
                 rows[r] = from.add(r * stride(g.in_c));
             }
             let lines = panels.panel(0, channel / PANEL).as_ptr();
-            multiply_add(l, &mut acc, rows, columns::<L, V>(lines, g.in_c * PANEL), g.in_c);
+            multiply_add(l, &mut acc, rows, columns::<L, V>(lines, g.in_c * PANEL), g.in_c, &mut {
+                Ahead::NONE
+            });
             for v in 0..V {
                 let bias = l.load(bias.as_ptr().add(channel + v * L::WIDTH));
                 for r in 0..R {

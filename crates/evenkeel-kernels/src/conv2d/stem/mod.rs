@@ -2,7 +2,7 @@
 //!
 //! `x` is `[n][c][h][w]` with at most four channels; `y` is channels-last. Forwards a tap's row of the kernel is a run of
 //! consecutive image values, so the sum runs along it; backwards the gradient is turned planar band by band and the sums run
-//! along the image's rows, eight pixels to a vector.
+//! along the image's rows, a vector of pixels at a time.
 
 #[cfg(target_arch = "x86_64")]
 mod forward;
@@ -12,6 +12,8 @@ mod pullback;
 mod tests;
 
 use super::{Direction, Geometry, Weights, check, reference};
+#[cfg(target_arch = "x86_64")]
+use crate::cpu;
 use crate::epilogue::Epilogue;
 use crate::layout::{self, Extents};
 
@@ -37,8 +39,10 @@ pub fn stem_forward(
     let extents = checked(geometry, x.len());
     check(geometry, Direction::Forward, weights, (map_len(extents), out.len()), &epilogue);
     #[cfg(target_arch = "x86_64")]
-    if let Some(proof) = crate::cpu::avx2() {
-        return forward::run(proof, geometry, weights, x, out, epilogue);
+    match (cpu::avx512(), cpu::avx2()) {
+        (Some(l), _) => return forward::run(l, geometry, weights, x, out, epilogue),
+        (_, Some(l)) => return forward::run(l, geometry, weights, x, out, epilogue),
+        _ => {}
     }
     let mut map = vec![0.0; map_len(extents)];
     layout::from_planar(extents, x, &mut map);
@@ -54,8 +58,10 @@ pub fn stem_pullback(geometry: &Geometry, weights: &Weights, gy: &[f32], gx: &mu
     let epilogue = Epilogue { accumulate, ..Epilogue::default() };
     check(geometry, Direction::Pullback, weights, (gy.len(), map_len(extents)), &epilogue);
     #[cfg(target_arch = "x86_64")]
-    if let Some(proof) = crate::cpu::avx2() {
-        return pullback::run(proof, geometry, weights, gy, gx, accumulate);
+    match (cpu::avx512(), cpu::avx2()) {
+        (Some(l), _) => return pullback::run(l, geometry, weights, gy, gx, accumulate),
+        (_, Some(l)) => return pullback::run(l, geometry, weights, gy, gx, accumulate),
+        _ => {}
     }
     let mut map = vec![0.0; map_len(extents)];
     layout::from_planar(extents, gx, &mut map);
