@@ -127,6 +127,7 @@ pub(super) struct Job<'a> {
 #[derive(Default)]
 pub(super) struct Scratch {
     pub(super) reads: Vec<*const f32>, // [block][tap][row]
+    pub(super) inside: Vec<bool>,      // [block][tap]: whether any of its pixels reads the map
     pub(super) writes: Vec<usize>,     // [pixel]
     pub(super) blocks: Vec<usize>,     // rows of each block
     pub(super) sums: Vec<Line>,        // [pixel][two vectors]
@@ -211,11 +212,12 @@ impl Job<'_> {
 
     /// Fills in where each pixel of a chunk reads for each tap and where it writes, in blocks of up to `L::ROWS` pixels.
     fn address<L: Lanes>(&self, pixels: std::ops::Range<usize>, scratch: &mut Scratch) {
-        let Scratch { reads, writes, blocks, sums, .. } = scratch;
+        let Scratch { reads, inside, writes, blocks, sums, .. } = scratch;
         let [rows, columns] = self.pass.grid;
         writes.clear();
         blocks.clear();
         reads.clear();
+        inside.clear();
         sums.resize((pixels.len() * (2 * L::WIDTH / PANEL)).max(sums.len()), Line::default());
         let (mut n, within) = (pixels.start / (rows * columns), pixels.start % (rows * columns));
         let (mut y, mut x) = (within / columns, within % columns);
@@ -224,10 +226,14 @@ impl Job<'_> {
             let block = block_rows(left, L::ROWS);
             let base = reads.len();
             reads.resize(base + self.pass.taps.len() * L::ROWS, self.panels.zeros.as_ptr());
+            let first = inside.len();
+            // Zeros times weights that are no numbers would not be zeros.
+            inside.resize(first + self.pass.taps.len(), !self.panels.finite);
             let mut row = 0;
             while row < block {
                 let run = (block - row).min(columns - x);
-                self.address_run::<L>([n, y, x], row..row + run, &mut reads[base..]);
+                let (reads, inside) = (&mut reads[base..], &mut inside[first..]);
+                self.address_run::<L>([n, y, x], row..row + run, reads, inside);
                 let out_y = self.pass.first[0] + y * self.pass.step[0];
                 let out_x = self.pass.first[1] + x * self.pass.step[1];
                 let first = (n * self.out_size[0] + out_y) * self.out_size[1] + out_x;
@@ -252,11 +258,12 @@ impl Job<'_> {
         [n, y, x]: [usize; 3],
         block: std::ops::Range<usize>,
         reads: &mut [*const f32],
+        inside: &mut [bool],
     ) {
         let [height, width] = self.from.size;
         let step = self.pass.in_step[1];
         let (y, x) = ((y * self.pass.in_step[0]) as isize, (x * step) as isize);
-        for (tap, reads) in self.pass.taps.iter().zip(reads.chunks_exact_mut(L::ROWS)) {
+        for ((tap, reads), inside) in self.pass.taps.iter().zip(reads.chunks_exact_mut(L::ROWS)).zip(inside) {
             let (y, x) = ((y + tap.shift[0]) as usize, x + tap.shift[1]);
             if y >= height {
                 continue;
@@ -265,6 +272,7 @@ impl Job<'_> {
             for (i, read) in reads[block.clone()].iter_mut().enumerate() {
                 let x = (x + (i * step) as isize) as usize;
                 if x < width {
+                    *inside = true;
                     // SAFETY: the pixel is inside the map.
                     *read = unsafe { self.from.start.add((row + x) * self.from.stride) };
                 }

@@ -73,7 +73,7 @@ impl Chunk<'_, '_> {
     #[inline(always)]
     unsafe fn staged<L: Lanes>(self, l: L) {
         let Chunk { job, scratch, .. } = self;
-        let Scratch { reads, writes, blocks, sums, stage } = scratch;
+        let Scratch { reads, inside, writes, blocks, sums, stage } = scratch;
         // Columns are written in whole vectors; what passes the last lane is overwritten by the next columns or is padding.
         let pitch = job.out_stride + 2 * PANEL;
         stage.resize(L::ROWS * pitch, 0.0);
@@ -82,7 +82,8 @@ impl Chunk<'_, '_> {
         let (mut pixel, mut read) = (0, 0);
         for &rows in &*blocks {
             let block = Block {
-                reads: &reads[read..read + taps * L::ROWS],
+                reads: &reads[read * L::ROWS..(read + taps) * L::ROWS],
+                inside: &inside[read..read + taps],
                 taps: &job.pass.taps,
                 steps: job.panels.steps,
                 tap_lines: job.panels.steps,
@@ -112,7 +113,7 @@ impl Chunk<'_, '_> {
                 }
             }
             pixel += rows;
-            read += taps * L::ROWS;
+            read += taps;
         }
     }
 }
@@ -134,7 +135,8 @@ unsafe fn walk<L: Lanes>(
     let sums = scratch.sums.as_mut_ptr().cast::<f32>();
     for (i, &rows) in scratch.blocks.iter().enumerate() {
         let block = Block {
-            reads: &scratch.reads[reads + span.taps.start * L::ROWS..reads + span.taps.end * L::ROWS],
+            reads: &scratch.reads[(reads + span.taps.start) * L::ROWS..(reads + span.taps.end) * L::ROWS],
+            inside: &scratch.inside[reads + span.taps.start..reads + span.taps.end],
             taps: &job.pass.taps[span.taps.clone()],
             steps: span.steps,
             tap_lines: job.panels.steps,
@@ -144,13 +146,16 @@ unsafe fn walk<L: Lanes>(
             ahead: share(ahead, i, scratch.blocks.len(), span),
         };
         pixel += rows;
-        reads += job.pass.taps.len() * L::ROWS;
+        reads += job.pass.taps.len();
         if columns.fresh && !span.taps.is_empty() {
-            let last = reads + (span.taps.end - 1) * L::ROWS;
+            let last = (reads + span.taps.end - 1) * L::ROWS;
             expect(l, scratch.reads.get(last..last + L::ROWS).unwrap_or(&[]), columns.shift, span.steps);
         }
-        // SAFETY: promised by the caller.
-        unsafe { block.dispatch(l, columns, &job.finish) };
+        // What reads nothing of the map adds nothing.
+        if columns.starts || columns.ends || block.inside.contains(&true) {
+            // SAFETY: promised by the caller.
+            unsafe { block.dispatch(l, columns, &job.finish) };
+        }
     }
 }
 
@@ -227,6 +232,7 @@ impl Columns {
 #[derive(Clone, Copy)]
 struct Block<'a> {
     reads: &'a [*const f32], // [tap][row]
+    inside: &'a [bool],      // [tap]
     taps: &'a [Tap],
     steps: usize,
     tap_lines: usize,
@@ -297,7 +303,11 @@ impl Block<'_> {
                 }
             }
             let mut ahead = self.ahead;
-            for (tap, reads) in self.taps.iter().zip(self.reads.chunks_exact(L::ROWS)) {
+            for (t, tap) in self.taps.iter().enumerate() {
+                if !self.inside[t] {
+                    continue;
+                }
+                let reads = &self.reads[t * L::ROWS..(t + 1) * L::ROWS];
                 let mut rows = [std::ptr::null(); R];
                 for r in 0..R {
                     rows[r] = reads.get_unchecked(r).add(at.shift);

@@ -71,11 +71,32 @@ pub fn preferred(geometry: &Geometry, direction: Direction) -> Option<Tile> {
         cost(tiles[0] * tiles[1], points, transform, [from_c, to_c])
     };
     let ways = [
-        (None, cost(1, 9, DIRECT_TRANSFORM)),
+        (None, direct_share(geometry, direction) * cost(1, 9, DIRECT_TRANSFORM)),
         (Some(Tile::F2), cost(2, 16, F2_TRANSFORM)),
         (Some(Tile::F4), cost(4, 36, F4_TRANSFORM)),
     ];
     ways.into_iter().min_by(|a, b| a.1.total_cmp(&b.1)).and_then(|(tile, _)| tile)
+}
+
+/// The share of a direct convolution's taps that it does not skip: it skips those that fall outside the map for all of a block,
+/// which is a few pixels of one row or of two.
+fn direct_share(g: &Geometry, direction: Direction) -> f64 {
+    let (input, output) = ([g.in_h, g.in_w], [g.out_h(), g.out_w()]);
+    let (from, to) = match direction {
+        Direction::Forward => (input, output),
+        Direction::Pullback => (output, input),
+    };
+    let share = |axis: usize| {
+        let (d, pad) = (g.dilation[axis] as isize, g.pads[axis] as isize);
+        let pad = if direction == Direction::Forward { pad } else { 2 * d - pad };
+        let met = |tap: isize| {
+            let (first, end) = (pad - tap * d, from[axis] as isize + pad - tap * d);
+            let inside = (end.min(to[axis] as isize) - first.max(0)).max(0) as usize;
+            (inside + [1, 8][axis]).min(to[axis])
+        };
+        (0..3).map(met).sum::<usize>() as f64 / (3 * to[axis].max(1)) as f64
+    };
+    share(0) * share(1)
 }
 
 /// What bringing one weight from memory costs, in multiplications.
