@@ -157,6 +157,8 @@ pub(crate) struct Panels {
     pub(crate) taps: usize,
     /// As many zeros as one pixel of the map read has channels, for taps that fall outside it.
     pub(crate) zeros: Vec<f32>,
+    /// Whether every weight is finite.
+    pub(crate) finite: bool,
     lines: Vec<Line>,
 }
 
@@ -184,7 +186,8 @@ impl Panels {
                 }
             }
         }
-        Panels { groups, lanes, steps, taps, zeros: vec![0.0; groups * steps], lines }
+        let finite = lines.iter().all(|line| line.0.iter().all(|weight| weight.is_finite()));
+        Panels { groups, lanes, steps, taps, zeros: vec![0.0; groups * steps], finite, lines }
     }
 
     /// Panels of one group.

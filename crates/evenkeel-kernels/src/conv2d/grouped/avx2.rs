@@ -11,9 +11,9 @@ use crate::conv2d::finish::Finish;
 use crate::conv2d::weights::Weights;
 use crate::conv2d::{Direction, Geometry};
 use crate::cpu::Avx2;
+use crate::epilogue::Epilogue;
 use crate::layout::{self, LANES};
 use crate::parallel;
-use crate::tail::Tail;
 
 /// Bytes of spread input of one block and one vector of channels.
 const BLOCK_BYTES: usize = 64 << 10;
@@ -22,24 +22,25 @@ const BLOCK: [usize; 2] = [8, 32];
 
 /// Runs the convolution in `direction`. `from` and `to` are the maps read and written, already checked against the geometry.
 pub(crate) fn run(
-    _proof: Avx2,
+    proof: Avx2,
     (geometry, direction): (&Geometry, Direction),
     weights: &Weights,
     from: &[f32],
     to: &mut [f32],
-    tail: Tail<'_>,
+    epilogue: Epilogue<'_>,
 ) {
     let g = geometry;
     let (in_size, in_c, out_size, out_c) = match direction {
         Direction::Forward => ([g.in_h, g.in_w], g.in_c, [g.out_h(), g.out_w()], g.out_c),
         Direction::Pullback => ([g.out_h(), g.out_w()], g.out_c, [g.in_h, g.in_w], g.in_c),
     };
-    let finish = Finish::new(to, tail);
+    let finish = Finish::new(to, epilogue);
     for pass in passes(g, direction) {
         let [low, high] = [isize::min, isize::max].map(|pick| {
             [0, 1].map(|axis| pass.taps.iter().map(|tap| tap.shift[axis]).reduce(pick).unwrap_or(0))
         });
         let job = Job {
+            proof,
             spread: weights.spread(direction),
             halo: [0, 1].map(|axis| (high[axis] - low[axis]) as usize + 1),
             low,
@@ -57,6 +58,7 @@ pub(crate) fn run(
 
 /// One pass over one batch.
 struct Job<'a> {
+    proof: Avx2,
     pass: &'a Pass,
     spread: &'a Spread,
     /// The least shift of a tap, and how many pixels the taps reach over.
@@ -216,7 +218,7 @@ impl Job<'_> {
             for p in 0..P {
                 at[p] += p * self.pass.step[1] * stride;
             }
-            self.finish.tile(acc, [_mm256_loadu_ps(tile.bias.as_ptr())], at);
+            self.finish.tile(self.proof, acc, [_mm256_loadu_ps(tile.bias.as_ptr())], at, ());
         }
         P
     }

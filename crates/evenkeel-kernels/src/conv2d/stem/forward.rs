@@ -1,25 +1,32 @@
-//! The stem forwards: bands of output rows, whose image rows are copied once with their padding; then register tiles of six
-//! pixels by sixteen output channels.
+//! The stem forwards: bands of output rows, whose image rows are copied once with their padding; then register tiles of a
+//! few pixels by two vectors of output channels.
 //!
 //! Each result is one chain over input channels, kernel rows and kernel columns.
 
-use std::arch::x86_64::*;
 use std::cell::RefCell;
 use std::ops::Range;
 
 use crate::conv2d::Geometry;
 use crate::conv2d::finish::Finish;
 use crate::conv2d::weights::{Panels, Weights};
-use crate::cpu::Avx2;
-use crate::gemm::tile::{Line, PANEL, block_rows, multiply_add};
-use crate::tail::Tail;
+use crate::epilogue::Epilogue;
+use crate::gemm::tile::{Ahead, Line, PANEL, block_rows, columns, multiply_add};
+use crate::lanes::{Kernel, Lanes};
+use crate::layout::LANES;
 use crate::{layout, parallel};
 
 /// Bytes of padded image rows a band may have.
 const BAND_BYTES: usize = 128 << 10;
 
 /// Runs the stem. Sizes are checked.
-pub(super) fn run(_proof: Avx2, g: &Geometry, weights: &Weights, x: &[f32], out: &mut [f32], tail: Tail<'_>) {
+pub(super) fn run<L: Lanes>(
+    l: L,
+    g: &Geometry,
+    weights: &Weights,
+    x: &[f32],
+    out: &mut [f32],
+    epilogue: Epilogue<'_>,
+) {
     let (out_h, out_w) = (g.out_h(), g.out_w());
     if g.batch * out_h * out_w == 0 {
         return;
@@ -33,7 +40,7 @@ pub(super) fn run(_proof: Avx2, g: &Geometry, weights: &Weights, x: &[f32], out:
         g,
         panels: weights.stem_panels(),
         runs: runs(g, pitch, (rows - 1) * g.stride[0] + reach + 1),
-        finish: Finish::new(out, tail),
+        finish: Finish::new(out, epilogue),
         pitch,
         band_rows: (rows - 1) * g.stride[0] + reach + 1,
     };
@@ -43,8 +50,8 @@ pub(super) fn run(_proof: Avx2, g: &Geometry, weights: &Weights, x: &[f32], out:
         BAND.with_borrow_mut(|scratch| {
             let image = g.in_c * g.in_h * g.in_w;
             job.pad(&x[n * image..(n + 1) * image], rows.start * g.stride[0], scratch);
-            // SAFETY: `run` was given the proof; bands have rows of their own.
-            unsafe { job.band(n, rows, scratch) }
+            // The scratch holds the band, and bands have rows of their own, as `Band` asks.
+            l.run(Band { job: &job, n, rows, scratch });
         });
     });
 }
@@ -97,82 +104,101 @@ impl Job<'_> {
             }
         }
     }
+}
 
-    /// # Safety
-    /// The machine has AVX2 and FMA; `scratch` holds the band; no other thread works on these rows.
-    #[target_feature(enable = "avx2,fma")]
-    unsafe fn band(&self, n: usize, rows: Range<usize>, scratch: &[f32]) {
-        let g = self.g;
+/// Some output rows and the padded image rows they read. No other thread works on these rows.
+struct Band<'a> {
+    job: &'a Job<'a>,
+    n: usize,
+    rows: Range<usize>,
+    scratch: &'a [f32],
+}
+
+impl<L: Lanes> Kernel<L> for Band<'_> {
+    #[inline(always)]
+    fn run(self, l: L) {
+        let Band { job, n, rows, scratch } = self;
+        let g = job.g;
         let stride = layout::stride(g.out_c);
-        for panel in 0..self.panels.per_group() {
-            let channel = panel * PANEL;
-            let lanes = PANEL.min(g.out_c - channel);
-            let lines = self.panels.panel(0, panel).as_ptr();
+        for channel in (0..g.out_c).step_by(2 * L::WIDTH) {
+            let lanes = (2 * L::WIDTH).min(g.out_c - channel);
+            let lines = job.panels.panel(0, channel / PANEL).as_ptr();
             // SAFETY: these channels are the output's.
-            let bias = unsafe { self.finish.bias::<PANEL>(channel, lanes) };
+            let bias = unsafe { job.finish.bias::<{ 2 * PANEL }>(channel, lanes) };
             for y in rows.clone() {
-                let start = (y - rows.start) * g.stride[0] * self.pitch;
+                let start = (y - rows.start) * g.stride[0] * job.pitch;
                 let out = ((n * g.out_h() + y) * g.out_w()) * stride + channel;
                 let mut x = 0;
                 while x < g.out_w() {
-                    let block = block_rows(g.out_w() - x);
-                    let tile = Tile { lines, bias: &bias, out: out + x * stride, stride };
-                    // SAFETY: the padded rows reach as far as the last pixel's last tap.
-                    unsafe {
-                        let from = scratch.as_ptr().add(start + x * g.stride[1]);
-                        match (lanes > 8, block) {
-                            (true, 6) => self.tile::<6, 2>(from, tile),
-                            (true, 5) => self.tile::<5, 2>(from, tile),
-                            (true, 4) => self.tile::<4, 2>(from, tile),
-                            (true, 3) => self.tile::<3, 2>(from, tile),
-                            (true, 2) => self.tile::<2, 2>(from, tile),
-                            (true, _) => self.tile::<1, 2>(from, tile),
-                            (false, 6) => self.tile::<6, 1>(from, tile),
-                            (false, 5) => self.tile::<5, 1>(from, tile),
-                            (false, 4) => self.tile::<4, 1>(from, tile),
-                            (false, 3) => self.tile::<3, 1>(from, tile),
-                            (false, 2) => self.tile::<2, 1>(from, tile),
-                            (false, _) => self.tile::<1, 1>(from, tile),
-                        }
+                    let block = block_rows(g.out_w() - x, L::ROWS);
+                    let from = scratch[start + x * g.stride[1]..].as_ptr();
+                    let part = Part { job, from, lines, bias: &bias, lanes, out: out + x * stride, stride };
+                    // The padded rows reach as far as the last pixel's last tap, as `Part` asks.
+                    match (lanes > L::WIDTH, block) {
+                        (true, 1) => l.run(Tile::<1, 2>(part)),
+                        (true, 2) => l.run(Tile::<2, 2>(part)),
+                        (true, 3) => l.run(Tile::<3, 2>(part)),
+                        (true, 4) => l.run(Tile::<4, 2>(part)),
+                        (true, 5) => l.run(Tile::<5, 2>(part)),
+                        (true, 6) => l.run(Tile::<6, 2>(part)),
+                        (true, 7) => l.run(Tile::<7, 2>(part)),
+                        (true, _) => l.run(Tile::<8, 2>(part)),
+                        (false, 1) => l.run(Tile::<1, 1>(part)),
+                        (false, 2) => l.run(Tile::<2, 1>(part)),
+                        (false, 3) => l.run(Tile::<3, 1>(part)),
+                        (false, 4) => l.run(Tile::<4, 1>(part)),
+                        (false, 5) => l.run(Tile::<5, 1>(part)),
+                        (false, 6) => l.run(Tile::<6, 1>(part)),
+                        (false, 7) => l.run(Tile::<7, 1>(part)),
+                        (false, _) => l.run(Tile::<8, 1>(part)),
                     }
                     x += block;
                 }
             }
         }
     }
-
-    /// # Safety
-    /// The machine has AVX2 and FMA; the runs of `R` pixels from `from` on are in the band, and their results in the output.
-    #[inline]
-    #[target_feature(enable = "avx2,fma")]
-    unsafe fn tile<const R: usize, const V: usize>(&self, from: *const f32, tile: Tile<'_>) {
-        // SAFETY: promised by the caller.
-        unsafe {
-            let mut acc = [[_mm256_setzero_ps(); V]; R];
-            for run in &self.runs {
-                let mut rows = [std::ptr::null(); R];
-                for r in 0..R {
-                    rows[r] = from.add(run.offset + r * self.g.stride[1]);
-                }
-                multiply_add::<R, V>(&mut acc, rows, tile.lines.add(run.line), run.steps);
-            }
-            let (mut bias, mut at) = ([_mm256_setzero_ps(); V], [0; R]);
-            for v in 0..V {
-                bias[v] = _mm256_loadu_ps(tile.bias.as_ptr().add(8 * v));
-            }
-            for r in 0..R {
-                at[r] = tile.out + r * tile.stride;
-            }
-            self.finish.tile(acc, bias, at);
-        }
-    }
 }
 
-/// A panel's weights and where its results go.
+/// Some pixels of a row: where their runs begin in the band, their weights, and where their results go. All must be there.
 #[derive(Clone, Copy)]
-struct Tile<'a> {
+struct Part<'a> {
+    job: &'a Job<'a>,
+    from: *const f32,
     lines: *const Line,
-    bias: &'a [f32; PANEL],
+    bias: &'a [f32; 2 * PANEL],
+    lanes: usize,
     out: usize,
     stride: usize,
+}
+
+/// `R` pixels by `V` vectors of channels.
+struct Tile<'a, const R: usize, const V: usize>(Part<'a>);
+
+impl<L: Lanes, const R: usize, const V: usize> Kernel<L> for Tile<'_, R, V> {
+    #[inline(always)]
+    fn run(self, l: L) {
+        let Part { job, from, lines, bias: all, lanes, out, stride } = self.0;
+        let pitch = job.panels.taps * job.panels.steps * PANEL;
+        // SAFETY: whoever makes a `Part` promises it.
+        unsafe {
+            let mut acc = [[l.splat(0.0); V]; R];
+            for run in &job.runs {
+                let mut rows = [std::ptr::null(); R];
+                for r in 0..R {
+                    rows[r] = from.add(run.offset + r * job.g.stride[1]);
+                }
+                let columns = columns::<L, V>(lines.add(run.line), pitch);
+                multiply_add(l, &mut acc, rows, columns, run.steps, &mut { Ahead::NONE });
+            }
+            let (mut bias, mut at) = ([l.splat(0.0); V], [0; R]);
+            for v in 0..V {
+                bias[v] = l.load(all.as_ptr().add(L::WIDTH * v));
+            }
+            for r in 0..R {
+                at[r] = out + r * stride;
+            }
+            let left = lanes.next_multiple_of(LANES) - (V - 1) * L::WIDTH;
+            job.finish.tile(l, acc, bias, at, l.part(left));
+        }
+    }
 }

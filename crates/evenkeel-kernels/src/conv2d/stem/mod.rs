@@ -2,7 +2,7 @@
 //!
 //! `x` is `[n][c][h][w]` with at most four channels; `y` is channels-last. Forwards a tap's row of the kernel is a run of
 //! consecutive image values, so the sum runs along it; backwards the gradient is turned planar band by band and the sums run
-//! along the image's rows, eight pixels to a vector.
+//! along the image's rows, a vector of pixels at a time.
 
 #[cfg(target_arch = "x86_64")]
 mod forward;
@@ -12,8 +12,10 @@ mod pullback;
 mod tests;
 
 use super::{Direction, Geometry, Weights, check, reference};
+#[cfg(target_arch = "x86_64")]
+use crate::cpu;
+use crate::epilogue::Epilogue;
 use crate::layout::{self, Extents};
-use crate::tail::Tail;
 
 /// The most input channels a stem has.
 const CHANNELS: usize = 4;
@@ -23,20 +25,28 @@ pub fn stem_serves(geometry: &Geometry) -> bool {
     (1..=CHANNELS).contains(&geometry.in_c) && geometry.groups == 1
 }
 
-/// `out = tail(w * x)` for a planar `x`, `[batch][in_c][in_h][in_w]`.
+/// `out = epilogue(w * x)` for a planar `x`, `[batch][in_c][in_h][in_w]`.
 ///
 /// # Panics
 /// If [`stem_serves`] denies the geometry, or a slice does not have the size it gives.
-pub fn stem_forward(geometry: &Geometry, weights: &Weights, x: &[f32], out: &mut [f32], tail: Tail<'_>) {
+pub fn stem_forward(
+    geometry: &Geometry,
+    weights: &Weights,
+    x: &[f32],
+    out: &mut [f32],
+    epilogue: Epilogue<'_>,
+) {
     let extents = checked(geometry, x.len());
-    check(geometry, Direction::Forward, weights, (map_len(extents), out.len()), &tail);
+    check(geometry, Direction::Forward, weights, (map_len(extents), out.len()), &epilogue);
     #[cfg(target_arch = "x86_64")]
-    if let Some(proof) = crate::cpu::avx2() {
-        return forward::run(proof, geometry, weights, x, out, tail);
+    match (cpu::avx512(), cpu::avx2()) {
+        (Some(l), _) => return forward::run(l, geometry, weights, x, out, epilogue),
+        (_, Some(l)) => return forward::run(l, geometry, weights, x, out, epilogue),
+        _ => {}
     }
     let mut map = vec![0.0; map_len(extents)];
     layout::from_planar(extents, x, &mut map);
-    reference::forward(geometry, weights.values(), &map, out, tail);
+    reference::forward(geometry, weights.values(), &map, out, epilogue);
 }
 
 /// The pullback of [`stem_forward`]: `gx = w' * gy`, added to what `gx` holds if `accumulate`. `gx` is planar.
@@ -45,15 +55,17 @@ pub fn stem_forward(geometry: &Geometry, weights: &Weights, x: &[f32], out: &mut
 /// As [`stem_forward`].
 pub fn stem_pullback(geometry: &Geometry, weights: &Weights, gy: &[f32], gx: &mut [f32], accumulate: bool) {
     let extents = checked(geometry, gx.len());
-    let tail = Tail { accumulate, ..Tail::default() };
-    check(geometry, Direction::Pullback, weights, (gy.len(), map_len(extents)), &tail);
+    let epilogue = Epilogue { accumulate, ..Epilogue::default() };
+    check(geometry, Direction::Pullback, weights, (gy.len(), map_len(extents)), &epilogue);
     #[cfg(target_arch = "x86_64")]
-    if let Some(proof) = crate::cpu::avx2() {
-        return pullback::run(proof, geometry, weights, gy, gx, accumulate);
+    match (cpu::avx512(), cpu::avx2()) {
+        (Some(l), _) => return pullback::run(l, geometry, weights, gy, gx, accumulate),
+        (_, Some(l)) => return pullback::run(l, geometry, weights, gy, gx, accumulate),
+        _ => {}
     }
     let mut map = vec![0.0; map_len(extents)];
     layout::from_planar(extents, gx, &mut map);
-    reference::pullback(geometry, weights.values(), gy, &mut map, tail);
+    reference::pullback(geometry, weights.values(), gy, &mut map, epilogue);
     layout::to_planar(extents, &map, gx);
 }
 

@@ -10,8 +10,8 @@ use std::ops::Range;
 
 use crate::conv2d::Geometry;
 use crate::conv2d::weights::Weights;
-use crate::cpu::Avx2;
 use crate::disjoint::Disjoint;
+use crate::lanes::{Kernel, Lanes};
 use crate::layout::{self, LANES};
 use crate::parallel;
 
@@ -23,10 +23,12 @@ const CACHE_BYTES: usize = 16 << 10;
 const BLOCK_ROWS: usize = 16;
 /// Pixels by which blocks are rounded: no tile is wider.
 const WIDEST: usize = 64;
+/// Lanes of the widest vector.
+const MOST_LANES: usize = 16;
 
 /// Runs the pullback. Sizes are checked.
-pub(super) fn run(
-    _proof: Avx2,
+pub(super) fn run<L: Lanes>(
+    l: L,
     g: &Geometry,
     weights: &Weights,
     gy: &[f32],
@@ -61,14 +63,14 @@ pub(super) fn run(
         BLOCK.with_borrow_mut(|planar| {
             let map = g.out_h() * g.out_w() * layout::stride(g.out_c);
             job.turn(&gy[n * map..(n + 1) * map], [rows.start, columns.start], planar);
-            // SAFETY: `run` was given the proof; blocks have pixels of their own.
-            unsafe {
-                match g.in_c {
-                    1 => job.block::<1, 8>(n, rows, columns, planar),
-                    2 => job.block::<2, 4>(n, rows, columns, planar),
-                    3 => job.block::<3, 4>(n, rows, columns, planar),
-                    _ => job.block::<4, 2>(n, rows, columns, planar),
-                }
+            // `planar` holds what the block reads, and blocks have pixels of their own, as `Block` asks.
+            let block = Block { job: &job, n, rows, columns, planar };
+            match (g.in_c, L::WIDTH) {
+                (1, 8) => l.run(Channels::<1, 8>(block)),
+                (1, _) => l.run(Channels::<1, 4>(block)),
+                (2, _) => l.run(Channels::<2, 4>(block)),
+                (3, _) => l.run(Channels::<3, 4>(block)),
+                _ => l.run(Channels::<4, 2>(block)),
             }
         });
     });
@@ -122,6 +124,50 @@ struct Job<'a> {
     accumulate: bool,
 }
 
+/// Some lattice points of an image, and the planar gradient they read. No other thread writes their pixels.
+struct Block<'a> {
+    job: &'a Job<'a>,
+    n: usize,
+    rows: Range<usize>,
+    columns: Range<usize>,
+    planar: &'a [f32],
+}
+
+/// A block of an image of `C` channels, in tiles of `V` vectors.
+struct Channels<'a, const C: usize, const V: usize>(Block<'a>);
+
+impl<L: Lanes, const C: usize, const V: usize> Kernel<L> for Channels<'_, C, V> {
+    #[inline(always)]
+    fn run(self, l: L) {
+        let Block { job, n, rows, columns, planar } = self.0;
+        let (g, width) = (job.g, V * L::WIDTH);
+        // Output channels whose part under one column of tiles stays in the first-level cache.
+        let together = (CACHE_BYTES / (4 * job.rows * (width + job.pitch.min(16)))).max(1);
+        let mut sums = vec![[[[0.0f32; MOST_LANES]; V]; C]; rows.len() * job.phases.len()];
+        for j in columns.clone().step_by(width) {
+            sums.fill([[[0.0; MOST_LANES]; V]; C]);
+            for first in (0..g.out_c).step_by(together) {
+                let channels = first..(first + together).min(g.out_c);
+                for (i, sums) in sums.chunks_mut(job.phases.len()).enumerate() {
+                    let start = i * job.pitch + (j - columns.start);
+                    for (phase, sums) in job.phases.iter().zip(sums) {
+                        // SAFETY: tiles are no wider than the rounding of the block's columns.
+                        unsafe {
+                            job.tile::<L, C, V>(l, &phase.taps, &planar[start..], channels.clone(), sums)
+                        };
+                    }
+                }
+            }
+            for (i, sums) in rows.clone().zip(sums.chunks(job.phases.len())) {
+                for (phase, sums) in job.phases.iter().zip(sums) {
+                    // SAFETY: no other thread writes these pixels.
+                    unsafe { job.store::<L, C, V>(phase.first, [n, i, j], columns.end, sums) };
+                }
+            }
+        }
+    }
+}
+
 impl Job<'_> {
     /// Turns the part of one image's gradient that a block starting at lattice point `first` reads into `[out_c][rows][pitch]`.
     fn turn(&self, gy: &[f32], first: [usize; 2], planar: &mut Vec<f32>) {
@@ -151,63 +197,29 @@ impl Job<'_> {
         }
     }
 
-    /// # Safety
-    /// The machine has AVX2 and FMA; `planar` holds what the block reads; no other thread writes these pixels.
-    #[target_feature(enable = "avx2,fma")]
-    unsafe fn block<const C: usize, const V: usize>(
-        &self,
-        n: usize,
-        rows: Range<usize>,
-        columns: Range<usize>,
-        planar: &[f32],
-    ) {
-        let g = self.g;
-        // Output channels whose part under one column of tiles stays in the first-level cache.
-        let together = (CACHE_BYTES / (4 * self.rows * (V * LANES + self.pitch.min(16)))).max(1);
-        let mut sums = vec![[[[0.0f32; LANES]; V]; C]; rows.len() * self.phases.len()];
-        for j in columns.clone().step_by(V * LANES) {
-            sums.fill([[[0.0; LANES]; V]; C]);
-            for first in (0..g.out_c).step_by(together) {
-                let channels = first..(first + together).min(g.out_c);
-                for (i, sums) in sums.chunks_mut(self.phases.len()).enumerate() {
-                    let start = i * self.pitch + (j - columns.start);
-                    for (phase, sums) in self.phases.iter().zip(sums) {
-                        // SAFETY: tiles are no wider than the rounding of the block's columns.
-                        unsafe { self.tile::<C, V>(&phase.taps, planar, start, channels.clone(), sums) };
-                    }
-                }
-            }
-            for (i, sums) in rows.clone().zip(sums.chunks(self.phases.len())) {
-                for (phase, sums) in self.phases.iter().zip(sums) {
-                    // SAFETY: promised by the caller.
-                    unsafe { self.store::<C, V>(phase.first, [n, i, j], columns.end, sums) };
-                }
-            }
-        }
-    }
-
     /// Writes the sums of one phase from lattice point `(i, j)` of image `n` on, as far as column `end`.
     ///
     /// # Safety
     /// No other thread writes these pixels.
-    unsafe fn store<const C: usize, const V: usize>(
+    unsafe fn store<L: Lanes, const C: usize, const V: usize>(
         &self,
         phase: [usize; 2],
         [n, i, j]: [usize; 3],
         end: usize,
-        sums: &[[[f32; LANES]; V]; C],
+        sums: &[[[f32; MOST_LANES]; V]; C],
     ) {
         let g = self.g;
         let [y, x] = [i * g.stride[0] + phase[0], j * g.stride[1] + phase[1]];
         if y >= g.in_h || x >= g.in_w {
             return;
         }
-        let count = (g.in_w - x).div_ceil(g.stride[1]).min(end - j).min(V * LANES);
+        let count = (g.in_w - x).div_ceil(g.stride[1]).min(end - j).min(V * L::WIDTH);
         for (c, sums) in sums.iter().enumerate() {
             let row = ((n * C + c) * g.in_h + y) * g.in_w + x;
             // SAFETY: promised by the caller.
             let gx = unsafe { self.gx.part(row..row + (count - 1) * g.stride[1] + 1) };
-            let places = gx.iter_mut().step_by(g.stride[1]).zip(sums.as_flattened());
+            let sums = sums.iter().flat_map(|vector| &vector[..L::WIDTH]);
+            let places = gx.iter_mut().step_by(g.stride[1]).zip(sums);
             match self.accumulate {
                 true => places.for_each(|(to, sum)| *to += sum),
                 false => places.for_each(|(to, sum)| *to = *sum),
@@ -215,50 +227,49 @@ impl Job<'_> {
         }
     }
 
-    /// Adds to `sums` what some output channels bring.
+    /// Adds to `sums` what some output channels bring to a tile that starts where `planar` does.
     ///
     /// # Safety
-    /// The machine has AVX2 and FMA; `V` vectors from `start` on are in the block for every tap.
-    #[inline]
-    #[target_feature(enable = "avx2,fma")]
-    unsafe fn tile<const C: usize, const V: usize>(
+    /// `V` vectors are in the block for every tap and channel.
+    #[inline(always)]
+    unsafe fn tile<L: Lanes, const C: usize, const V: usize>(
         &self,
+        l: L,
         taps: &[(usize, usize)],
         planar: &[f32],
-        start: usize,
         channels: Range<usize>,
-        sums: &mut [[[f32; LANES]; V]; C],
+        sums: &mut [[[f32; MOST_LANES]; V]; C],
     ) {
         let plane = self.rows * self.pitch;
         let per_channel = self.g.kernel[0] * self.g.kernel[1] * C;
-        let mut acc = [[_mm256_setzero_ps(); V]; C];
+        let mut acc = [[l.splat(0.0); V]; C];
         // SAFETY: promised by the caller; the weights have `per_channel` values for each output channel.
         unsafe {
             for c in 0..C {
                 for v in 0..V {
-                    acc[c][v] = _mm256_loadu_ps(sums[c][v].as_ptr());
+                    acc[c][v] = l.load(sums[c][v].as_ptr());
                 }
             }
             for o in channels {
-                let source = planar.as_ptr().add(o * plane + start);
+                let source = planar.as_ptr().add(o * plane);
                 let weights = self.weights.as_ptr().add(o * per_channel);
                 for &(offset, weight) in taps {
                     let (from, w) = (source.add(offset), weights.add(weight));
-                    let mut b = [_mm256_setzero_ps(); C];
+                    let mut b = [l.splat(0.0); C];
                     for c in 0..C {
-                        b[c] = _mm256_broadcast_ss(&*w.add(c));
+                        b[c] = l.splat(*w.add(c));
                     }
                     for v in 0..V {
-                        let values = _mm256_loadu_ps(from.add(8 * v));
+                        let values = l.load(from.add(L::WIDTH * v));
                         for c in 0..C {
-                            acc[c][v] = _mm256_fmadd_ps(b[c], values, acc[c][v]);
+                            acc[c][v] = l.mul_add(b[c], values, acc[c][v]);
                         }
                     }
                 }
             }
             for c in 0..C {
                 for v in 0..V {
-                    _mm256_storeu_ps(sums[c][v].as_mut_ptr(), acc[c][v]);
+                    l.store(sums[c][v].as_mut_ptr(), acc[c][v]);
                 }
             }
         }

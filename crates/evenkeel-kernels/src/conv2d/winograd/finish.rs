@@ -1,7 +1,7 @@
-//! The tail of a convolution, eight channels at a time, on the way out of the output transform.
+//! The epilogue of a convolution, a vector of channels at a time, on the way out of the output transform.
 
-use super::lanes::Lanes;
-use crate::tail::{Activation, Mask, Tail};
+use crate::epilogue::{Activation, Epilogue, Mask};
+use crate::lanes::Lanes;
 
 /// Loops over the pixels of a tile; a macro because a closure would not be compiled for the lanes' instructions.
 macro_rules! each_pixel {
@@ -15,7 +15,7 @@ macro_rules! each_pixel {
     };
 }
 
-/// A [`Tail`] and the map it writes, open to tasks that each write their own elements.
+/// An [`Epilogue`] and the map it writes, open to tasks that each write their own elements.
 pub(super) struct Finish<'a> {
     out: *mut f32,
     bits: Option<*mut u8>,
@@ -34,28 +34,28 @@ unsafe impl Sync for Finish<'_> {}
 
 impl<'a> Finish<'a> {
     /// # Panics
-    /// If a part of the tail does not have the size of `out`, or the bias not one value for each of `channels`.
-    pub(super) fn new(out: &'a mut [f32], tail: Tail<'a>, channels: usize) -> Finish<'a> {
-        if let Some(bias) = tail.bias {
+    /// If a part of the epilogue does not have the size of `out`, or the bias not one value for each of `channels`.
+    pub(super) fn new(out: &'a mut [f32], epilogue: Epilogue<'a>, channels: usize) -> Finish<'a> {
+        if let Some(bias) = epilogue.bias {
             assert_eq!(bias.len(), channels, "one bias a channel");
         }
-        if let Some(residual) = tail.residual {
+        if let Some(residual) = epilogue.residual {
             assert_eq!(residual.len(), out.len(), "residual has the output's shape");
         }
-        if let Some(bits) = &tail.bits {
+        if let Some(bits) = &epilogue.bits {
             assert_eq!(bits.len() * 8, out.len(), "one bit an element");
         }
-        if let Some(mask) = &tail.mask {
+        if let Some(mask) = &epilogue.mask {
             assert_eq!(mask.bits.len() * 8, out.len(), "one mask bit an element");
         }
         Finish {
             out: out.as_mut_ptr(),
-            bits: tail.bits.map(<[u8]>::as_mut_ptr),
-            bias: tail.bias,
-            residual: tail.residual,
-            accumulate: tail.accumulate,
-            activation: tail.activation,
-            mask: tail.mask,
+            bits: epilogue.bits.map(<[u8]>::as_mut_ptr),
+            bias: epilogue.bias,
+            residual: epilogue.residual,
+            accumulate: epilogue.accumulate,
+            activation: epilogue.activation,
+            mask: epilogue.mask,
         }
     }
 
@@ -68,8 +68,8 @@ impl<'a> Finish<'a> {
         }
     }
 
-    /// Sends the results of one tile, eight channels of each pixel, through the tail. Each part of it is one pass over the tile, so
-    /// that what the tail is made of is asked once a tile.
+    /// Sends the results of one tile, a vector of channels of each pixel, through the epilogue. Each part of it is one pass over the tile, so
+    /// that what the epilogue is made of is asked once a tile.
     ///
     /// # Safety
     /// The pixels of `place` must lie inside the map at multiples of eight, and no other task may touch these elements.
@@ -79,14 +79,15 @@ impl<'a> Finish<'a> {
         l: L,
         place: &Place,
         mut tile: [[L::Vector; M]; M],
+        part: L::Part,
     ) {
         // A whole tile is the common case: constant bounds let its passes be unrolled.
         // SAFETY: the caller's promise.
         unsafe {
             if place.rows == M && place.columns == M {
-                self.store_part(l, place, &mut tile, M, M);
+                self.store_rows(l, place, &mut tile, [M, M], part);
             } else {
-                self.store_part(l, place, &mut tile, place.rows, place.columns);
+                self.store_rows(l, place, &mut tile, [place.rows, place.columns], part);
             }
         }
     }
@@ -94,29 +95,29 @@ impl<'a> Finish<'a> {
     /// # Safety
     /// As for [`Finish::store`].
     #[inline(always)]
-    unsafe fn store_part<L: Lanes, const M: usize>(
+    unsafe fn store_rows<L: Lanes, const M: usize>(
         &self,
         l: L,
         place: &Place,
         tile: &mut [[L::Vector; M]; M],
-        rows: usize,
-        columns: usize,
+        [rows, columns]: [usize; 2],
+        part: L::Part,
     ) {
-        // SAFETY: the parts of the tail were checked to have the map's size, and the pixels lie in it.
+        // SAFETY: the parts of the epilogue were checked to have the map's size, and the pixels lie in it.
         unsafe {
             if let Some(residual) = self.residual {
                 each_pixel!(place, rows, columns, |a, b, at| {
-                    tile[a][b] = l.add(tile[a][b], l.load(residual.as_ptr().add(at)));
+                    tile[a][b] = l.add(tile[a][b], l.load_part(residual.as_ptr().add(at), part));
                 });
             }
             if self.accumulate {
                 each_pixel!(place, rows, columns, |a, b, at| {
-                    tile[a][b] = l.add(tile[a][b], l.load(self.out.add(at)));
+                    tile[a][b] = l.add(tile[a][b], l.load_part(self.out.add(at), part));
                 });
             }
             if let Some(bits) = self.bits {
                 each_pixel!(place, rows, columns, |a, b, at| {
-                    *bits.add(at / 8) = bits_of(l, self.activation, tile[a][b]);
+                    l.store_bits(bits.add(at / 8), bits_of(l, self.activation, tile[a][b]), part);
                 });
             }
             if self.activation != Activation::None {
@@ -127,11 +128,11 @@ impl<'a> Finish<'a> {
             if let Some(mask) = &self.mask {
                 let (on, off) = (l.splat(mask.on), l.splat(mask.off));
                 each_pixel!(place, rows, columns, |a, b, at| {
-                    let set = *mask.bits.get_unchecked(at / 8);
+                    let set = l.load_bits(mask.bits.as_ptr().add(at / 8), part);
                     tile[a][b] = l.mul(tile[a][b], l.select(set, on, off));
                 });
             }
-            each_pixel!(place, rows, columns, |a, b, at| l.store(self.out.add(at), tile[a][b]));
+            each_pixel!(place, rows, columns, |a, b, at| l.store_part(self.out.add(at), tile[a][b], part));
         }
     }
 }
@@ -146,9 +147,9 @@ pub(super) struct Place {
 }
 
 #[inline(always)]
-fn bits_of<L: Lanes>(l: L, activation: Activation, v: L::Vector) -> u8 {
+fn bits_of<L: Lanes>(l: L, activation: Activation, v: L::Vector) -> u16 {
     match activation {
-        Activation::None => u8::MAX,
+        Activation::None => u16::MAX,
         Activation::Relu | Activation::LeakyRelu(_) => l.greater(v, l.splat(0.0)),
         Activation::Clip(low, high) => l.greater(v, l.splat(low)) & l.greater(l.splat(high), v),
     }

@@ -9,7 +9,6 @@
 
 mod block;
 mod finish;
-mod lanes;
 mod packed;
 mod product;
 #[cfg(test)]
@@ -22,8 +21,8 @@ use self::block::Job;
 use self::finish::Finish;
 pub use super::Direction;
 use super::Geometry;
+use crate::epilogue::Epilogue;
 use crate::layout;
-use crate::tail::Tail;
 
 /// How many output pixels a tile has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -72,11 +71,32 @@ pub fn preferred(geometry: &Geometry, direction: Direction) -> Option<Tile> {
         cost(tiles[0] * tiles[1], points, transform, [from_c, to_c])
     };
     let ways = [
-        (None, cost(1, 9, DIRECT_TRANSFORM)),
+        (None, direct_share(geometry, direction) * cost(1, 9, DIRECT_TRANSFORM)),
         (Some(Tile::F2), cost(2, 16, F2_TRANSFORM)),
         (Some(Tile::F4), cost(4, 36, F4_TRANSFORM)),
     ];
     ways.into_iter().min_by(|a, b| a.1.total_cmp(&b.1)).and_then(|(tile, _)| tile)
+}
+
+/// The share of a direct convolution's taps that it does not skip: it skips those that fall outside the map for all of a block,
+/// which is a few pixels of one row or of two.
+fn direct_share(g: &Geometry, direction: Direction) -> f64 {
+    let (input, output) = ([g.in_h, g.in_w], [g.out_h(), g.out_w()]);
+    let (from, to) = match direction {
+        Direction::Forward => (input, output),
+        Direction::Pullback => (output, input),
+    };
+    let share = |axis: usize| {
+        let (d, pad) = (g.dilation[axis] as isize, g.pads[axis] as isize);
+        let pad = if direction == Direction::Forward { pad } else { 2 * d - pad };
+        let met = |tap: isize| {
+            let (first, end) = (pad - tap * d, from[axis] as isize + pad - tap * d);
+            let inside = (end.min(to[axis] as isize) - first.max(0)).max(0) as usize;
+            (inside + [1, 8][axis]).min(to[axis])
+        };
+        (0..3).map(met).sum::<usize>() as f64 / (3 * to[axis].max(1)) as f64
+    };
+    share(0) * share(1)
 }
 
 /// What bringing one weight from memory costs, in multiplications.
@@ -97,8 +117,8 @@ fn cost(tiles: usize, points: usize, transform: f64, [from_c, to_c]: [usize; 2])
 /// Convolves `x` into `out`, or pulls `x` back to `out`, in the direction `packed` was made for. Maps are channels-last.
 ///
 /// # Panics
-/// If the geometry is not [`eligible`], or `packed`, `x`, `out` or a part of the tail does not fit it.
-pub fn run(packed: &Packed, geometry: &Geometry, x: &[f32], out: &mut [f32], tail: Tail<'_>) {
+/// If the geometry is not [`eligible`], or `packed`, `x`, `out` or a part of the epilogue does not fit it.
+pub fn run(packed: &Packed, geometry: &Geometry, x: &[f32], out: &mut [f32], epilogue: Epilogue<'_>) {
     assert!(eligible(geometry), "not a 3x3 convolution with stride 1: {geometry:?}");
     let input = [geometry.in_h, geometry.in_w];
     let output = [geometry.out_h(), geometry.out_w()];
@@ -126,7 +146,7 @@ pub fn run(packed: &Packed, geometry: &Geometry, x: &[f32], out: &mut [f32], tai
         dilation: geometry.dilation,
         pad,
         origins: [0, 1].map(|axis| origins(to[axis], geometry.dilation[axis], side)),
-        finish: Finish::new(out, tail, channels[1]),
+        finish: Finish::new(out, epilogue, channels[1]),
     };
     job.run();
 }
