@@ -130,9 +130,20 @@ pub trait Operator: Any + Debug + Send + Sync {
         false
     }
 
-    /// Multiplications and additions for these input shapes; 0 for what is not worth counting.
-    fn flops(&self, _inputs: &[Option<&Tensor>], _outputs: &[Tensor]) -> f64 {
+    /// Multiplications and additions for inputs of these shapes; 0 for what is not worth counting.
+    fn flops(&self, _inputs: &[Option<&Tensor>]) -> f64 {
         0.0
+    }
+
+    /// How many of its first inputs are factors of the product that [`Operator::flops`] counts: the pullback to each takes as many
+    /// operations as the product itself.
+    fn factors(&self) -> usize {
+        1
+    }
+
+    /// What it is to someone who asks where the time goes, such as `Conv 3x3 /2 depthwise`; empty if its name says it all.
+    fn kind(&self, _inputs: &[Option<&Tensor>]) -> String {
+        String::new()
     }
 }
 

@@ -79,7 +79,12 @@ impl Operator for FusedConv {
             + self.original.steps.iter().map(|step| step.op.packed_bytes()).sum::<usize>()
     }
 
-    fn flops(&self, inputs: &[Option<&Tensor>], _: &[Tensor]) -> f64 {
+    fn kind(&self, inputs: &[Option<&Tensor>]) -> String {
+        let geometry = inputs.first().copied().flatten().and_then(|x| self.geometry(x.shape()).ok());
+        geometry.map_or_else(String::new, |geometry| super::kind(&geometry))
+    }
+
+    fn flops(&self, inputs: &[Option<&Tensor>]) -> f64 {
         match inputs {
             [Some(x), ..] => self.geometry(x.shape()).map_or(0.0, |geometry| geometry.flops()),
             _ => 0.0,
