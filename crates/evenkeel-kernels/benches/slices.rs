@@ -6,10 +6,10 @@ use std::time::Instant;
 use evenkeel_kernels::activation::Function;
 use evenkeel_kernels::buffer::{Buffer, Pool};
 use evenkeel_kernels::conv2d::Geometry;
+use evenkeel_kernels::epilogue::{Activation, Epilogue};
 use evenkeel_kernels::layout::Along;
 use evenkeel_kernels::layout::{self, Extents, stride};
 use evenkeel_kernels::resample::{AxisMap, Sampling, Separable};
-use evenkeel_kernels::tail::{Activation, Tail};
 use evenkeel_kernels::{activation, depthwise, grid, norm, pool, softmax};
 
 /// A map as the engine holds it: aligned.
@@ -82,17 +82,17 @@ fn depthwise_layers() {
         let name = format!("depthwise {channels}x{size}x{size}/{step}");
         totals[0] += f64::from(times)
             * report(&format!("{name} forward"), g.flops(), bytes, || {
-                let tail = Tail {
+                let epilogue = Epilogue {
                     bias: Some(&bias),
                     activation: Activation::Clip(0.0, 6.0),
                     bits: Some(&mut bits),
-                    ..Tail::default()
+                    ..Epilogue::default()
                 };
-                depthwise::forward(&g, &weights, &input, &mut output, tail);
+                depthwise::forward(&g, &weights, &input, &mut output, epilogue);
             });
         totals[1] += f64::from(times)
             * report(&format!("{name} pullback"), g.flops(), bytes, || {
-                depthwise::pullback(&g, &weights, &output, &mut back, Tail::default());
+                depthwise::pullback(&g, &weights, &output, &mut back, Epilogue::default());
             });
         black_box((&output, &back));
     }
@@ -130,7 +130,7 @@ fn layouts_and_pools() {
         pool::max(&g, &map, &mut output, Some(pool::WinnersMut::Bytes(&mut winners)));
     });
     report("pool max pullback", 0.0, bytes, || {
-        pool::max_pullback(&g, pool::Winners::Bytes(&winners), &output, &mut back, Tail::default());
+        pool::max_pullback(&g, pool::Winners::Bytes(&winners), &output, &mut back, Epilogue::default());
     });
     report("pool average 3x3/2 64x112x112", 0.0, bytes, || pool::average(&g, true, &map, &mut output));
     let mut bits = vec![0; map.len() / 8];

@@ -8,9 +8,9 @@
 use std::time::{Duration, Instant};
 
 use evenkeel_kernels::conv2d::{self, Algorithm, Direction, Geometry, Weights, choose};
+use evenkeel_kernels::epilogue::{Activation, Epilogue, Mask};
 use evenkeel_kernels::layout;
 use evenkeel_kernels::peak::fma_peak;
-use evenkeel_kernels::tail::{Activation, Mask, Tail};
 
 /// A convolution and how often the network has it.
 struct Layer {
@@ -166,8 +166,9 @@ fn stem_seconds(g: &Geometry, weights: &Weights, patience: Duration) -> [f64; 2]
     let bias = vec![0.1; g.out_c];
     let forward = best(patience, || {
         let activation = Activation::Relu;
-        let tail = Tail { bias: Some(&bias), activation, bits: Some(&mut bits), ..Tail::default() };
-        conv2d::stem_forward(g, weights, &x, &mut y, tail);
+        let epilogue =
+            Epilogue { bias: Some(&bias), activation, bits: Some(&mut bits), ..Epilogue::default() };
+        conv2d::stem_forward(g, weights, &x, &mut y, epilogue);
     });
     [forward, best(patience, || conv2d::stem_pullback(g, weights, &y, &mut gx, false))]
 }
@@ -211,12 +212,20 @@ fn seconds(
     best(patience, || match direction {
         Direction::Forward => {
             let activation = Activation::Relu;
-            let tail = Tail { bias: Some(&bias), activation, bits: Some(&mut bits), ..Tail::default() };
-            conv2d::forward_with(algorithm, g, weights, &x, &mut out, tail);
+            let epilogue =
+                Epilogue { bias: Some(&bias), activation, bits: Some(&mut bits), ..Epilogue::default() };
+            conv2d::forward_with(algorithm, g, weights, &x, &mut out, epilogue);
         }
         Direction::Pullback => {
             let mask = Some(Mask { bits: &below, on: 1.0, off: 0.0 });
-            conv2d::pullback_with(algorithm, g, weights, &y, &mut gx, Tail { mask, ..Tail::default() });
+            conv2d::pullback_with(
+                algorithm,
+                g,
+                weights,
+                &y,
+                &mut gx,
+                Epilogue { mask, ..Epilogue::default() },
+            );
         }
     })
 }

@@ -5,9 +5,9 @@
 use std::time::Instant;
 
 use evenkeel_kernels::conv2d::{self, Geometry, Layer, Weights, pair_forward, pair_serves};
+use evenkeel_kernels::epilogue::{Activation, Epilogue};
 use evenkeel_kernels::layout::stride;
 use evenkeel_kernels::parallel::together;
-use evenkeel_kernels::tail::{Activation, Tail};
 
 /// `[size, in_c, channels, stride]`
 const PAIRS: [[usize; 4]; 9] = [
@@ -69,11 +69,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let x = numbers(size * size * stride(in_c));
         let mut between = vec![0.0; size * size * stride(channels)];
         let mut out = vec![0.0; b.out_h() * b.out_w() * stride(channels)];
-        let tail = || Tail { bias: Some(&bias), activation, ..Tail::default() };
+        let epilogue = || Epilogue { bias: Some(&bias), activation, ..Epilogue::default() };
         let two = together(|| {
             best(|| {
-                conv2d::forward(&a, &weights[0], &x, &mut between, tail());
-                conv2d::forward(&b, &weights[1], &between, &mut out, tail());
+                conv2d::forward(&a, &weights[0], &x, &mut between, epilogue());
+                conv2d::forward(&b, &weights[1], &between, &mut out, epilogue());
             })
         });
         let layer = |geometry, weights| Layer { geometry, weights, bias: &bias, activation };

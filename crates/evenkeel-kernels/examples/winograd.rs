@@ -10,8 +10,8 @@ use evenkeel_kernels::conv2d::winograd::Tile;
 use evenkeel_kernels::conv2d::{
     Algorithm, Direction, Geometry, Weights, choose, forward_with, pullback_with,
 };
+use evenkeel_kernels::epilogue::{Activation, Epilogue, Mask};
 use evenkeel_kernels::layout;
-use evenkeel_kernels::tail::{Activation, Mask, Tail};
 
 const LAYERS: [(&str, [usize; 2], [usize; 2], usize); 13] = [
     ("drn 16", [340, 680], [16, 16], 1),
@@ -84,13 +84,13 @@ fn best(geometry: &Geometry, weights: &Weights, direction: Direction, rounds: us
             let began = Instant::now();
             match direction {
                 Direction::Forward => {
-                    let tail = Tail {
+                    let epilogue = Epilogue {
                         bias: Some(&bias),
                         activation: Activation::Relu,
                         bits: Some(&mut bits),
-                        ..Tail::default()
+                        ..Epilogue::default()
                     };
-                    forward_with(WAYS[way], geometry, weights, &x, &mut out, tail);
+                    forward_with(WAYS[way], geometry, weights, &x, &mut out, epilogue);
                 }
                 Direction::Pullback => {
                     let mask = Some(Mask { bits: &bits, on: 1.0, off: 0.0 });
@@ -100,7 +100,7 @@ fn best(geometry: &Geometry, weights: &Weights, direction: Direction, rounds: us
                         weights,
                         &x,
                         &mut out,
-                        Tail { mask, ..Tail::default() },
+                        Epilogue { mask, ..Epilogue::default() },
                     );
                 }
             }

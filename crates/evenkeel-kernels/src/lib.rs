@@ -9,6 +9,7 @@ pub mod conv2d;
 pub mod cpu;
 pub mod depthwise;
 pub mod elementwise;
+pub mod epilogue;
 pub mod formula;
 pub mod gemm;
 pub mod grid;
@@ -21,11 +22,10 @@ pub mod real;
 pub mod resample;
 pub mod roi;
 pub mod softmax;
-pub mod tail;
 
 mod disjoint;
+mod epilogue_rows;
 #[cfg(test)]
 mod seeded;
-mod tail_rows;
 mod taps;
 mod vectorised;

@@ -4,25 +4,25 @@ use std::arch::x86_64::*;
 
 use super::reference;
 use crate::cpu::Avx2;
+use crate::epilogue::{Activation, Mask};
 use crate::layout::LANES;
-use crate::tail::{Activation, Mask};
 
 /// As [`reference::two_slope`].
 pub(super) fn two_slope(_: Avx2, activation: Activation, values: &mut [f32], bits: Option<&mut [u8]>) {
     let whole = values.len() / LANES;
     let (body, rest) = values.split_at_mut(whole * LANES);
-    let (head, tail) = match bits {
+    let (head, epilogue) = match bits {
         Some(bits) => {
             assert_eq!(bits.len(), whole + usize::from(!rest.is_empty()));
-            let (head, tail) = bits.split_at_mut(whole);
-            (Some(head), Some(tail))
+            let (head, epilogue) = bits.split_at_mut(whole);
+            (Some(head), Some(epilogue))
         }
         None => (None, None),
     };
     // SAFETY: the proof says that AVX2 is there.
     unsafe { whole_bytes(activation, body, head) };
     if !rest.is_empty() {
-        reference::two_slope(activation, rest, tail);
+        reference::two_slope(activation, rest, epilogue);
     }
 }
 

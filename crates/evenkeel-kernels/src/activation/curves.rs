@@ -170,6 +170,6 @@ pub fn normal(x: f32) -> (f32, f32) {
     let z = (x * std::f32::consts::FRAC_1_SQRT_2).abs();
     let z = if z > 11.0 { 11.0 } else { z };
     let bell = exp(-z * z);
-    let tail = 0.5 * bell * erfc_times_exp(z);
-    (if x < 0.0 { tail } else { 1.0 - tail }, 0.398_942_3 * bell)
+    let epilogue = 0.5 * bell * erfc_times_exp(z);
+    (if x < 0.0 { epilogue } else { 1.0 - epilogue }, 0.398_942_3 * bell)
 }

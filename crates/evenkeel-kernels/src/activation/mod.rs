@@ -17,9 +17,9 @@ pub use function::Function;
 pub use smooth::{apply, pull};
 
 use crate::disjoint::Disjoint;
+use crate::epilogue::{Activation, Mask};
 use crate::layout::LANES;
 use crate::parallel;
-use crate::tail::{Activation, Mask};
 
 /// Elements below which splitting costs more than it gains.
 const GRAIN: usize = 1 << 15;

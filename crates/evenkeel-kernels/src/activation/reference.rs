@@ -1,7 +1,7 @@
 //! Two-slope activations and their masks, element by element.
 
+use crate::epilogue::{Activation, Mask};
 use crate::layout::LANES;
-use crate::tail::{Activation, Mask};
 
 pub(super) fn two_slope(activation: Activation, values: &mut [f32], bits: Option<&mut [u8]>) {
     if let Some(bits) = bits {

@@ -1,13 +1,13 @@
-//! The [`Tail`] in vectors: what the AVX2 kernels do to eight results at a time before they store them.
+//! The [`Epilogue`] in vectors: what the AVX2 kernels do to eight results at a time before they store them.
 //!
 //! `out = mask(activation(result + bias + residual [+ out]))`, in this order, as everywhere. Eight lanes that begin on a
 //! multiple of eight are stored whole: lanes past the last channel are padding.
 
 use std::arch::x86_64::*;
 
-use crate::tail::{Activation, Tail};
+use crate::epilogue::{Activation, Epilogue};
 
-/// A [`Tail`] as raw pointers, so that threads can share it; null where the tail has nothing.
+/// An [`Epilogue`] as raw pointers, so that threads can share it; null where the epilogue has nothing.
 #[derive(Clone, Copy)]
 pub(crate) struct Finish {
     out: *mut f32,
@@ -28,18 +28,18 @@ unsafe impl Send for Finish {}
 unsafe impl Sync for Finish {}
 
 impl Finish {
-    /// The tail for results that go to `out`. The caller has checked that all slices have the output's shape.
-    pub(crate) fn new(out: &mut [f32], tail: Tail<'_>) -> Finish {
+    /// The epilogue for results that go to `out`. The caller has checked that all slices have the output's shape.
+    pub(crate) fn new(out: &mut [f32], epilogue: Epilogue<'_>) -> Finish {
         Finish {
             out: out.as_mut_ptr(),
-            bias: tail.bias.map_or(std::ptr::null(), <[f32]>::as_ptr),
-            residual: tail.residual.map_or(std::ptr::null(), <[f32]>::as_ptr),
-            accumulate: tail.accumulate,
-            activation: tail.activation,
-            bits: tail.bits.map_or(std::ptr::null_mut(), |bits| bits.as_mut_ptr()),
-            mask: tail.mask.map_or(std::ptr::null(), |mask| mask.bits.as_ptr()),
-            on: tail.mask.map_or(1.0, |mask| mask.on),
-            off: tail.mask.map_or(0.0, |mask| mask.off),
+            bias: epilogue.bias.map_or(std::ptr::null(), <[f32]>::as_ptr),
+            residual: epilogue.residual.map_or(std::ptr::null(), <[f32]>::as_ptr),
+            accumulate: epilogue.accumulate,
+            activation: epilogue.activation,
+            bits: epilogue.bits.map_or(std::ptr::null_mut(), |bits| bits.as_mut_ptr()),
+            mask: epilogue.mask.map_or(std::ptr::null(), |mask| mask.bits.as_ptr()),
+            on: epilogue.mask.map_or(1.0, |mask| mask.on),
+            off: epilogue.mask.map_or(0.0, |mask| mask.off),
         }
     }
 

@@ -22,7 +22,7 @@ pub use pair::{Layer, pair_forward, pair_serves};
 pub use stem::{stem_forward, stem_pullback, stem_serves};
 pub use weights::Weights;
 
-use crate::tail::Tail;
+use crate::epilogue::Epilogue;
 use crate::{depthwise, layout};
 
 /// The sizes of one convolution. Channels-last input `[batch, in_h, in_w, in_c]`, output `[batch, out_h, out_w, out_c]`.
@@ -73,20 +73,20 @@ fn extent(input: usize, pads: usize, kernel: usize, stride: usize, dilation: usi
     if input + pads < reach { 0 } else { (input + pads - reach) / stride + 1 }
 }
 
-/// `out = tail(w * x)` with the algorithm [`choose()`] names.
+/// `out = epilogue(w * x)` with the algorithm [`choose()`] names.
 ///
 /// # Panics
 /// If a slice does not have the size the geometry gives it, or the weights are of another convolution.
-pub fn forward(geometry: &Geometry, weights: &Weights, x: &[f32], out: &mut [f32], tail: Tail<'_>) {
-    forward_with(choose(geometry, Direction::Forward), geometry, weights, x, out, tail);
+pub fn forward(geometry: &Geometry, weights: &Weights, x: &[f32], out: &mut [f32], epilogue: Epilogue<'_>) {
+    forward_with(choose(geometry, Direction::Forward), geometry, weights, x, out, epilogue);
 }
 
-/// `gx = tail(w' * gy)`, the transpose of [`forward`], with the algorithm [`choose()`] names.
+/// `gx = epilogue(w' * gy)`, the transpose of [`forward`], with the algorithm [`choose()`] names.
 ///
 /// # Panics
 /// As [`forward`].
-pub fn pullback(geometry: &Geometry, weights: &Weights, gy: &[f32], gx: &mut [f32], tail: Tail<'_>) {
-    pullback_with(choose(geometry, Direction::Pullback), geometry, weights, gy, gx, tail);
+pub fn pullback(geometry: &Geometry, weights: &Weights, gy: &[f32], gx: &mut [f32], epilogue: Epilogue<'_>) {
+    pullback_with(choose(geometry, Direction::Pullback), geometry, weights, gy, gx, epilogue);
 }
 
 /// [`forward`] with the algorithm of the caller's choice.
@@ -99,9 +99,9 @@ pub fn forward_with(
     weights: &Weights,
     x: &[f32],
     out: &mut [f32],
-    tail: Tail<'_>,
+    epilogue: Epilogue<'_>,
 ) {
-    run((algorithm, Direction::Forward), geometry, weights, x, out, tail);
+    run((algorithm, Direction::Forward), geometry, weights, x, out, epilogue);
 }
 
 /// [`pullback`] with the algorithm of the caller's choice.
@@ -114,9 +114,9 @@ pub fn pullback_with(
     weights: &Weights,
     gy: &[f32],
     gx: &mut [f32],
-    tail: Tail<'_>,
+    epilogue: Epilogue<'_>,
 ) {
-    run((algorithm, Direction::Pullback), geometry, weights, gy, gx, tail);
+    run((algorithm, Direction::Pullback), geometry, weights, gy, gx, epilogue);
 }
 
 fn run(
@@ -125,27 +125,27 @@ fn run(
     weights: &Weights,
     from: &[f32],
     to: &mut [f32],
-    tail: Tail<'_>,
+    epilogue: Epilogue<'_>,
 ) {
-    check(geometry, direction, weights, (from.len(), to.len()), &tail);
+    check(geometry, direction, weights, (from.len(), to.len()), &epilogue);
     assert!(algorithm.serves(geometry), "{algorithm:?} does not serve {geometry:?} here");
     match algorithm {
         Algorithm::Reference => match direction {
-            Direction::Forward => reference::forward(geometry, weights.values(), from, to, tail),
-            Direction::Pullback => reference::pullback(geometry, weights.values(), from, to, tail),
+            Direction::Forward => reference::forward(geometry, weights.values(), from, to, epilogue),
+            Direction::Pullback => reference::pullback(geometry, weights.values(), from, to, epilogue),
         },
         Algorithm::Depthwise => match direction {
-            Direction::Forward => depthwise::forward(geometry, weights.depthwise(), from, to, tail),
-            Direction::Pullback => depthwise::pullback(geometry, weights.depthwise(), from, to, tail),
+            Direction::Forward => depthwise::forward(geometry, weights.depthwise(), from, to, epilogue),
+            Direction::Pullback => depthwise::pullback(geometry, weights.depthwise(), from, to, epilogue),
         },
         Algorithm::Winograd(tile) => {
-            winograd::run(weights.winograd(tile, direction), geometry, from, to, tail);
+            winograd::run(weights.winograd(tile, direction), geometry, from, to, epilogue);
         }
         #[cfg(target_arch = "x86_64")]
         Algorithm::Direct | Algorithm::Grouped => {
             let proof = crate::cpu::avx2().expect("serves() asked");
             let kernel = if algorithm == Algorithm::Direct { direct::run } else { grouped::run };
-            kernel(proof, (geometry, direction), weights, from, to, tail);
+            kernel(proof, (geometry, direction), weights, from, to, epilogue);
         }
         #[cfg(not(target_arch = "x86_64"))]
         Algorithm::Direct | Algorithm::Grouped => unreachable!("serves() refused"),
@@ -153,7 +153,13 @@ fn run(
 }
 
 /// Asserts that every slice has the size the geometry gives it.
-fn check(g: &Geometry, direction: Direction, weights: &Weights, (from, to): (usize, usize), tail: &Tail<'_>) {
+fn check(
+    g: &Geometry,
+    direction: Direction,
+    weights: &Weights,
+    (from, to): (usize, usize),
+    epilogue: &Epilogue<'_>,
+) {
     let same = (weights.out_c(), weights.in_c(), weights.kernel(), weights.groups());
     assert_eq!((g.out_c, g.in_c, g.kernel, g.groups), same, "geometry and weights differ");
     assert!(g.stride.iter().chain(&g.dilation).all(|&s| s > 0), "a step of zero in {g:?}");
@@ -165,11 +171,14 @@ fn check(g: &Geometry, direction: Direction, weights: &Weights, (from, to): (usi
     };
     assert_eq!(from, read.0, "size of the map read, {g:?}");
     assert_eq!(to, written.0, "size of the map written, {g:?}");
-    assert!(tail.bias.is_none_or(|bias| bias.len() == written.1), "one bias a channel, {g:?}");
-    assert!(tail.residual.is_none_or(|residual| residual.len() == to), "size of the residual, {g:?}");
+    assert!(epilogue.bias.is_none_or(|bias| bias.len() == written.1), "one bias a channel, {g:?}");
+    assert!(epilogue.residual.is_none_or(|residual| residual.len() == to), "size of the residual, {g:?}");
     assert!(
-        tail.bits.as_ref().is_none_or(|bits| bits.len() == to / layout::LANES),
+        epilogue.bits.as_ref().is_none_or(|bits| bits.len() == to / layout::LANES),
         "size of the bits, {g:?}"
     );
-    assert!(tail.mask.is_none_or(|mask| mask.bits.len() == to / layout::LANES), "size of the mask, {g:?}");
+    assert!(
+        epilogue.mask.is_none_or(|mask| mask.bits.len() == to / layout::LANES),
+        "size of the mask, {g:?}"
+    );
 }

@@ -6,8 +6,8 @@
 use std::ops::{Add, Mul};
 
 use super::Geometry;
+use crate::epilogue::{Activation, Epilogue};
 use crate::layout;
-use crate::tail::{Activation, Tail};
 
 /// `f32` or `f64`.
 pub trait Real:
@@ -17,8 +17,14 @@ pub trait Real:
 impl Real for f32 {}
 impl Real for f64 {}
 
-/// Forwards: `out = tail(w * x)`, channels-last, weights `[out_c][in_c / groups][kh][kw]`.
-pub fn forward<T: Real>(geometry: &Geometry, weights: &[T], x: &[T], out: &mut [T], mut tail: Tail<'_>) {
+/// Forwards: `out = epilogue(w * x)`, channels-last, weights `[out_c][in_c / groups][kh][kw]`.
+pub fn forward<T: Real>(
+    geometry: &Geometry,
+    weights: &[T],
+    x: &[T],
+    out: &mut [T],
+    mut epilogue: Epilogue<'_>,
+) {
     let g = geometry;
     let (ins, outs) = (g.in_c / g.groups, g.out_c / g.groups);
     let (in_stride, out_stride) = (layout::stride(g.in_c), layout::stride(g.out_c));
@@ -43,15 +49,21 @@ pub fn forward<T: Real>(geometry: &Geometry, weights: &[T], x: &[T], out: &mut [
                             }
                         }
                     }
-                    finish(sum, o, pixel * out_stride + o, out, &mut tail);
+                    finish(sum, o, pixel * out_stride + o, out, &mut epilogue);
                 }
             }
         }
     }
 }
 
-/// The pullback: `gx = tail(w' * gy)`.
-pub fn pullback<T: Real>(geometry: &Geometry, weights: &[T], gy: &[T], gx: &mut [T], mut tail: Tail<'_>) {
+/// The pullback: `gx = epilogue(w' * gy)`.
+pub fn pullback<T: Real>(
+    geometry: &Geometry,
+    weights: &[T],
+    gy: &[T],
+    gx: &mut [T],
+    mut epilogue: Epilogue<'_>,
+) {
     let g = geometry;
     let (ins, outs) = (g.in_c / g.groups, g.out_c / g.groups);
     let (in_stride, out_stride) = (layout::stride(g.in_c), layout::stride(g.out_c));
@@ -77,7 +89,7 @@ pub fn pullback<T: Real>(geometry: &Geometry, weights: &[T], gy: &[T], gx: &mut 
                             }
                         }
                     }
-                    finish(sum, c, pixel * in_stride + c, gx, &mut tail);
+                    finish(sum, c, pixel * in_stride + c, gx, &mut epilogue);
                 }
             }
         }
@@ -96,23 +108,23 @@ fn read_by(at: usize, tap: usize, stride: usize, size: usize) -> Option<usize> {
     (from.is_multiple_of(stride) && from / stride < size).then_some(from / stride)
 }
 
-fn finish<T: Real>(sum: T, channel: usize, at: usize, out: &mut [T], tail: &mut Tail<'_>) {
+fn finish<T: Real>(sum: T, channel: usize, at: usize, out: &mut [T], epilogue: &mut Epilogue<'_>) {
     let mut v = sum;
-    if let Some(bias) = tail.bias {
+    if let Some(bias) = epilogue.bias {
         v = v + bias[channel].into();
     }
-    if let Some(residual) = tail.residual {
+    if let Some(residual) = epilogue.residual {
         v = v + residual[at].into();
     }
-    if tail.accumulate {
+    if epilogue.accumulate {
         v = v + out[at];
     }
-    let (value, bit) = activate(v, tail.activation);
-    if let Some(bits) = &mut tail.bits {
+    let (value, bit) = activate(v, epilogue.activation);
+    if let Some(bits) = &mut epilogue.bits {
         let byte = &mut bits[at / 8];
         *byte = (*byte & !(1 << (at % 8))) | (u8::from(bit) << (at % 8));
     }
-    out[at] = match &tail.mask {
+    out[at] = match &epilogue.mask {
         Some(mask) => value * mask.slope(at).into(),
         None => value,
     };

@@ -1,7 +1,7 @@
-//! The fast kernels against the reference over shapes that straddle their blocks, in both directions and with every tail.
+//! The fast kernels against the reference over shapes that straddle their blocks, in both directions and with every epilogue.
 
 use super::*;
-use crate::tail::{Activation, Mask};
+use crate::epilogue::{Activation, Mask};
 
 /// Numbers that look random, from a linear congruence.
 pub(crate) struct Numbers(u64);
@@ -62,7 +62,7 @@ fn geometry(numbers: &mut Numbers) -> Geometry {
     }
 }
 
-/// What a tail borrows.
+/// What an epilogue borrows.
 pub(crate) struct Parts {
     bias: Vec<f32>,
     residual: Vec<f32>,
@@ -81,11 +81,11 @@ impl Parts {
         }
     }
 
-    pub(crate) fn tail<'a>(&'a self, bits: &'a mut [u8]) -> Tail<'a> {
+    pub(crate) fn epilogue<'a>(&'a self, bits: &'a mut [u8]) -> Epilogue<'a> {
         let on = |bit: usize| self.choice >> bit & 1 == 1;
         let activations =
             [Activation::None, Activation::Relu, Activation::LeakyRelu(0.1), Activation::Clip(-0.5, 0.75)];
-        Tail {
+        Epilogue {
             bias: on(0).then_some(&self.bias),
             residual: on(1).then_some(&self.residual),
             accumulate: on(2),
@@ -132,11 +132,11 @@ pub(crate) fn answers(algorithm: Algorithm, g: &Geometry, choice: usize, toleran
         let answer = |algorithm| {
             let mut out = before.clone();
             let mut bits = vec![0; out.len() / 8];
-            run((algorithm, direction), g, &weights, &from, &mut out, parts.tail(&mut bits));
+            run((algorithm, direction), g, &weights, &from, &mut out, parts.epilogue(&mut bits));
             (out, bits)
         };
         let (got, want) = (answer(algorithm), answer(Algorithm::Reference));
-        let what = format!("{algorithm:?} {direction:?} {g:?} tail {choice:#b}");
+        let what = format!("{algorithm:?} {direction:?} {g:?} epilogue {choice:#b}");
         agree(channels, (&got.0, &got.1), (&want.0, &want.1), tolerance, &what);
     }
 }
@@ -212,8 +212,8 @@ fn the_reference_pullback_is_the_transpose() {
             map.iter().map(|&v| if v.is_nan() { 0.0 } else { v.into() }).collect()
         });
         let (mut ax, mut aty) = (vec![0.0; y.len()], vec![0.0; x.len()]);
-        reference::forward(&g, &w, &x, &mut ax, Tail::default());
-        reference::pullback(&g, &w, &y, &mut aty, Tail::default());
+        reference::forward(&g, &w, &x, &mut ax, Epilogue::default());
+        reference::pullback(&g, &w, &y, &mut aty, Epilogue::default());
         let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
         let (left, right) = (dot(&ax, &y), dot(&x, &aty));
         assert!((left - right).abs() <= 1e-10 * (1.0 + left.abs()), "{left} {right} {g:?}");
@@ -252,11 +252,12 @@ fn same_bytes(in_c: usize, out_c: usize, groups: usize) {
             let from = from.repeat(g.batch);
             let mut out = vec![0.0f32; g.batch * to * layout::stride(channels)];
             let mut bits = vec![0u8; out.len() / 8];
-            let tail = Tail { activation: Activation::Relu, bits: Some(&mut bits), ..Tail::default() };
+            let epilogue =
+                Epilogue { activation: Activation::Relu, bits: Some(&mut bits), ..Epilogue::default() };
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| match direction {
-                Direction::Forward => forward(g, &weights, &from, &mut out, tail),
-                Direction::Pullback => pullback(g, &weights, &from, &mut out, tail),
+                Direction::Forward => forward(g, &weights, &from, &mut out, epilogue),
+                Direction::Pullback => pullback(g, &weights, &from, &mut out, epilogue),
             });
             let lanes = layout::stride(channels);
             let out: Vec<u32> = (0..out.len())

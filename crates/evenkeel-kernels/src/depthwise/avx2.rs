@@ -8,9 +8,9 @@ use super::runs::{self, Run};
 use super::{Packed, axes};
 use crate::conv2d::Geometry;
 use crate::cpu::Avx2;
+use crate::epilogue::Epilogue;
 use crate::layout::{LANES, stride};
 use crate::parallel;
-use crate::tail::Tail;
 use crate::taps::{Axis, Taps};
 
 /// One direction of one convolution: what tasks share.
@@ -31,7 +31,7 @@ pub(super) fn forward(
     weights: &Packed,
     input: &[f32],
     output: &mut [f32],
-    tail: Tail<'_>,
+    epilogue: Epilogue<'_>,
 ) {
     let [vertical, horizontal] = axes(g);
     let plan = Plan {
@@ -42,7 +42,7 @@ pub(super) fn forward(
         source_size: [vertical.input, horizontal.input],
         target_size: [vertical.output, horizontal.output],
         step: stride(g.out_c),
-        finish: Finish::new(tail, g.out_c, output),
+        finish: Finish::new(epilogue, g.out_c, output),
     };
     plan.run(proof, g.batch);
 }
@@ -53,7 +53,7 @@ pub(super) fn pullback(
     weights: &Packed,
     grad_out: &[f32],
     grad_in: &mut [f32],
-    tail: Tail<'_>,
+    epilogue: Epilogue<'_>,
 ) {
     let [vertical, horizontal]: [Axis; 2] = axes(g);
     let plan = Plan {
@@ -64,7 +64,7 @@ pub(super) fn pullback(
         source_size: [vertical.output, horizontal.output],
         target_size: [vertical.input, horizontal.input],
         step: stride(g.in_c),
-        finish: Finish::new(tail, g.in_c, grad_in),
+        finish: Finish::new(epilogue, g.in_c, grad_in),
     };
     plan.run(proof, g.batch);
 }

@@ -1,14 +1,14 @@
-//! The [`Tail`] on a tile of vectors, before it is stored: each question is asked once a tile.
+//! The [`Epilogue`] on a tile of vectors, before it is stored: each question is asked once a tile.
 //!
 //! `out = mask(activation(result + bias + residual [+ out]))`, as everywhere.
 
 use std::arch::x86_64::*;
 
 use crate::disjoint::Disjoint;
+use crate::epilogue::{Activation, Epilogue, Mask};
 use crate::layout::{LANES, stride};
-use crate::tail::{Activation, Mask, Tail};
 
-/// A [`Tail`] and the output it ends in, shared by tasks that finish different elements.
+/// An [`Epilogue`] and the output it ends in, shared by tasks that finish different elements.
 pub(super) struct Finish<'a> {
     out: Disjoint<'a, f32>,
     bits: Option<Disjoint<'a, u8>>,
@@ -21,16 +21,16 @@ pub(super) struct Finish<'a> {
 
 impl<'a> Finish<'a> {
     /// # Panics
-    /// If a slice of the tail has not the output's shape.
-    pub(super) fn new(tail: Tail<'a>, channels: usize, out: &'a mut [f32]) -> Self {
+    /// If a slice of the epilogue has not the output's shape.
+    pub(super) fn new(epilogue: Epilogue<'a>, channels: usize, out: &'a mut [f32]) -> Self {
         let len = out.len();
         let mut bias = vec![0.0; stride(channels)];
-        if let Some(given) = tail.bias {
+        if let Some(given) = epilogue.bias {
             bias[..channels].copy_from_slice(given);
         }
-        assert!(tail.residual.is_none_or(|residual| residual.len() == len), "residual");
-        assert!(tail.mask.is_none_or(|mask| mask.bits.len() == len / LANES), "mask");
-        let bits = tail.bits.map(|bits| {
+        assert!(epilogue.residual.is_none_or(|residual| residual.len() == len), "residual");
+        assert!(epilogue.mask.is_none_or(|mask| mask.bits.len() == len / LANES), "mask");
+        let bits = epilogue.bits.map(|bits| {
             assert_eq!(bits.len(), len / LANES, "bits");
             Disjoint::new(bits)
         });
@@ -38,10 +38,10 @@ impl<'a> Finish<'a> {
             out: Disjoint::new(out),
             bits,
             bias,
-            residual: tail.residual,
-            mask: tail.mask,
-            accumulate: tail.accumulate,
-            activation: tail.activation,
+            residual: epilogue.residual,
+            mask: epilogue.mask,
+            accumulate: epilogue.accumulate,
+            activation: epilogue.activation,
         }
     }
 

@@ -15,8 +15,8 @@ mod runs;
 mod tests;
 
 use crate::conv2d::Geometry;
+use crate::epilogue::Epilogue;
 use crate::layout::stride;
-use crate::tail::Tail;
 use crate::taps::Axis;
 
 /// Depthwise weights, tap by tap: `[kernel_h * kernel_w][stride(out_c)]`, padding lanes zero.
@@ -57,22 +57,28 @@ pub fn serves(geometry: &Geometry) -> bool {
     geometry.groups == geometry.in_c && geometry.in_c > 0 && geometry.out_c.is_multiple_of(geometry.in_c)
 }
 
-/// The convolution of `input`, ended by `tail`, in `output`.
+/// The convolution of `input`, ended by `epilogue`, in `output`.
 ///
 /// # Panics
 /// If the geometry is not depthwise or a slice does not fit it.
-pub fn forward(geometry: &Geometry, weights: &Packed, input: &[f32], output: &mut [f32], tail: Tail<'_>) {
+pub fn forward(
+    geometry: &Geometry,
+    weights: &Packed,
+    input: &[f32],
+    output: &mut [f32],
+    epilogue: Epilogue<'_>,
+) {
     check(geometry, weights, input.len(), output.len());
     #[cfg(target_arch = "x86_64")]
     if let Some(proof) = crate::cpu::avx2()
         && geometry.in_c == geometry.out_c
     {
-        return avx2::forward(proof, geometry, weights, input, output, tail);
+        return avx2::forward(proof, geometry, weights, input, output, epilogue);
     }
-    reference::forward(geometry, weights, input, output, tail);
+    reference::forward(geometry, weights, input, output, epilogue);
 }
 
-/// The pullback of [`forward`] at `grad_out`, ended by `tail` (whose bias, if any, counts the input channels), in `grad_in`.
+/// The pullback of [`forward`] at `grad_out`, ended by `epilogue` (whose bias, if any, counts the input channels), in `grad_in`.
 ///
 /// # Panics
 /// If the geometry is not depthwise or a slice does not fit it.
@@ -81,16 +87,16 @@ pub fn pullback(
     weights: &Packed,
     grad_out: &[f32],
     grad_in: &mut [f32],
-    tail: Tail<'_>,
+    epilogue: Epilogue<'_>,
 ) {
     check(geometry, weights, grad_in.len(), grad_out.len());
     #[cfg(target_arch = "x86_64")]
     if let Some(proof) = crate::cpu::avx2()
         && geometry.in_c == geometry.out_c
     {
-        return avx2::pullback(proof, geometry, weights, grad_out, grad_in, tail);
+        return avx2::pullback(proof, geometry, weights, grad_out, grad_in, epilogue);
     }
-    reference::pullback(geometry, weights, grad_out, grad_in, tail);
+    reference::pullback(geometry, weights, grad_out, grad_in, epilogue);
 }
 
 fn check(g: &Geometry, weights: &Packed, input: usize, output: usize) {

@@ -2,17 +2,23 @@
 
 use super::{Packed, axes};
 use crate::conv2d::Geometry;
+use crate::epilogue::Epilogue;
+use crate::epilogue_rows::EpilogueRows;
 use crate::layout::stride;
 use crate::parallel;
-use crate::tail::Tail;
-use crate::tail_rows::TailRows;
 use crate::taps::Reach;
 
-pub(super) fn forward(g: &Geometry, weights: &Packed, input: &[f32], output: &mut [f32], tail: Tail<'_>) {
+pub(super) fn forward(
+    g: &Geometry,
+    weights: &Packed,
+    input: &[f32],
+    output: &mut [f32],
+    epilogue: Epilogue<'_>,
+) {
     let (step_in, step_out, multiplier) = (stride(g.in_c), stride(g.out_c), g.out_c / g.in_c);
     let (out_h, out_w) = (g.out_h(), g.out_w());
     let reach = Reach::forward(axes(g));
-    let finished = TailRows::new(tail, g.out_c, output);
+    let finished = EpilogueRows::new(epilogue, g.out_c, output);
     parallel::ranges(g.batch * out_h, 1, |range| {
         let mut cells = Vec::new();
         let mut sums = vec![0.0; out_w * step_out];
@@ -38,11 +44,11 @@ pub(super) fn pullback(
     weights: &Packed,
     grad_out: &[f32],
     grad_in: &mut [f32],
-    tail: Tail<'_>,
+    epilogue: Epilogue<'_>,
 ) {
     let (step_in, step_out, multiplier) = (stride(g.in_c), stride(g.out_c), g.out_c / g.in_c);
     let reach = Reach::pullback(axes(g));
-    let finished = TailRows::new(tail, g.in_c, grad_in);
+    let finished = EpilogueRows::new(epilogue, g.in_c, grad_in);
     parallel::ranges(g.batch * g.in_h, 1, |range| {
         let mut readers = Vec::new();
         let mut sums = vec![0.0; g.in_w * step_in];

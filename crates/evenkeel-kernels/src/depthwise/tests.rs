@@ -2,8 +2,8 @@
 //! identity, and threads never matter.
 
 use super::*;
+use crate::epilogue::{Activation, Mask};
 use crate::seeded::{assert_close, random, with_threads};
-use crate::tail::{Activation, Mask};
 
 fn geometry(channels: usize, size: [usize; 2], kernel: usize, stride: usize, dilation: usize) -> Geometry {
     Geometry {
@@ -58,12 +58,12 @@ fn fast_answers_to_reference_in_both_directions() {
         let ([len_in, len_out], w) = (lens(&g), weights(&g));
         let (x, y) = (random(len_in, 1), random(len_out, 2));
         let (mut fast, mut plain) = (vec![f32::NAN; len_out], vec![f32::NAN; len_out]);
-        forward(&g, &w, &x, &mut fast, Tail::default());
-        reference::forward(&g, &w, &x, &mut plain, Tail::default());
+        forward(&g, &w, &x, &mut fast, Epilogue::default());
+        reference::forward(&g, &w, &x, &mut plain, Epilogue::default());
         assert_close(&real_lanes(&fast, g.out_c), &real_lanes(&plain, g.out_c), 2e-6, &format!("{g:?}"));
         let (mut fast, mut plain) = (vec![f32::NAN; len_in], vec![f32::NAN; len_in]);
-        pullback(&g, &w, &y, &mut fast, Tail::default());
-        reference::pullback(&g, &w, &y, &mut plain, Tail::default());
+        pullback(&g, &w, &y, &mut fast, Epilogue::default());
+        reference::pullback(&g, &w, &y, &mut plain, Epilogue::default());
         assert_close(&real_lanes(&fast, g.in_c), &real_lanes(&plain, g.in_c), 2e-6, &format!("{g:?}"));
     }
 }
@@ -76,8 +76,8 @@ fn the_pullback_is_the_adjoint_also_with_a_multiplier() {
             let ([len_in, len_out], w) = (lens(&g), weights(&g));
             let (x, y) = (random(len_in, 1), random(len_out, 2));
             let (mut ax, mut aty) = (vec![0.0; len_out], vec![0.0; len_in]);
-            forward(&g, &w, &x, &mut ax, Tail::default());
-            pullback(&g, &w, &y, &mut aty, Tail::default());
+            forward(&g, &w, &x, &mut ax, Epilogue::default());
+            pullback(&g, &w, &y, &mut aty, Epilogue::default());
             let left = dot(&real_lanes(&ax, g.out_c), &real_lanes(&y, g.out_c));
             let right = dot(&real_lanes(&x, g.in_c), &real_lanes(&aty, g.in_c));
             assert!((left - right).abs() < 1e-3, "{g:?}: {left} {right}");
@@ -92,7 +92,7 @@ fn the_reference_is_the_formula() {
     let ([len_in, len_out], oihw) = (lens(&g), random(6 * 9, 3));
     let x = random(len_in, 1);
     let mut out = vec![0.0; len_out];
-    reference::forward(&g, &Packed::new(&oihw, 6, [3, 3]), &x, &mut out, Tail::default());
+    reference::forward(&g, &Packed::new(&oihw, 6, [3, 3]), &x, &mut out, Epilogue::default());
     for (i, pixel) in out.chunks(8).enumerate() {
         let (n, oy, ox) = (i / (g.out_h() * g.out_w()), i / g.out_w() % g.out_h(), i % g.out_w());
         for o in 0..6 {
@@ -109,7 +109,7 @@ fn the_reference_is_the_formula() {
 }
 
 #[test]
-fn the_tail_is_the_same_fused_and_by_reference() {
+fn the_epilogue_is_the_same_fused_and_by_reference() {
     for activation in
         [Activation::None, Activation::Relu, Activation::LeakyRelu(0.2), Activation::Clip(-0.1, 0.3)]
     {
@@ -124,7 +124,7 @@ fn the_tail_is_the_same_fused_and_by_reference() {
             (exact(random(21, 6)), (0..len_out / 8).map(|i| (i * 73) as u8).collect::<Vec<_>>());
         let run = |fast: bool| {
             let (mut out, mut bits) = (before.clone(), vec![0; len_out / 8]);
-            let tail = Tail {
+            let epilogue = Epilogue {
                 bias: Some(&bias),
                 residual: Some(&residual),
                 accumulate: true,
@@ -133,7 +133,7 @@ fn the_tail_is_the_same_fused_and_by_reference() {
                 mask: Some(Mask { bits: &masked, on: 1.0, off: 0.25 }),
             };
             let kernel = if fast { forward } else { reference::forward };
-            kernel(&g, &w, &x, &mut out, tail);
+            kernel(&g, &w, &x, &mut out, epilogue);
             let real: Vec<u8> =
                 bits.chunks(3).flat_map(|pixel| [pixel[0], pixel[1], pixel[2] & 0x1F]).collect();
             (real_lanes(&out, 21), real)
@@ -151,8 +151,8 @@ fn threads_and_batch_do_not_matter() {
         let run = |threads| {
             with_threads(threads, || {
                 let (mut out, mut back) = (vec![0.0; len_out], vec![0.0; len_in]);
-                forward(&g, &w, &x, &mut out, Tail::default());
-                pullback(&g, &w, &out, &mut back, Tail::default());
+                forward(&g, &w, &x, &mut out, Epilogue::default());
+                pullback(&g, &w, &out, &mut back, Epilogue::default());
                 (out, back)
             })
         };
@@ -160,7 +160,7 @@ fn threads_and_batch_do_not_matter() {
         assert!(both == run(2) && both == run(3));
         let one = Geometry { batch: 1, ..g };
         let mut alone = vec![0.0; len_out / 2];
-        forward(&one, &w, &x[len_in / 2..], &mut alone, Tail::default());
+        forward(&one, &w, &x[len_in / 2..], &mut alone, Epilogue::default());
         assert!(alone == both.0[len_out / 2..]);
     }
 }

@@ -2,22 +2,22 @@
 //!
 //! What a task computes may not depend on how the range was split, so results are the same bytes for any number of threads.
 //! Calls nest: an inner call inside an outer task shares the same threads and never adds any. Inside [`together`] calls go to the
-//! team it gathered; elsewhere to the thread pool, which is slower to start.
+//! group it gathered; elsewhere to the thread pool, which is slower to start.
 
-mod seat;
-mod team;
+mod affinity;
+mod workers;
 
 use std::ops::Range;
 
 use rayon::prelude::*;
 
 use crate::disjoint::Disjoint;
-use team::Place;
-pub use team::together;
+use workers::Place;
+pub use workers::together;
 
 /// The number of threads a call from here would use.
 pub fn threads() -> usize {
-    match team::place() {
+    match workers::place() {
         Place::Piece => 1,
         _ => rayon::current_num_threads(),
     }
@@ -33,9 +33,9 @@ fn each_of(count: usize, task: &(dyn Fn(usize) + Sync + Send)) {
     if count <= 1 || threads() == 1 {
         return (0..count).for_each(task);
     }
-    match team::place() {
-        // SAFETY: a leader's board outlives the time it leads.
-        Place::Leading(board) => unsafe { &*board }.lead(count, task),
+    match workers::place() {
+        // SAFETY: a leader's slot outlives the time it leads.
+        Place::Leading(slot) => unsafe { &*slot }.lead(count, task),
         _ => (0..count).into_par_iter().with_max_len(1).for_each(task),
     }
 }
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_team_visits_every_index_once() {
+    fn a_worker_group_visits_every_index_once() {
         for threads in [1, 2, 3, 5] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             for count in [0, 1, 2, 7, 64, 1000] {
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn teams_work_side_by_side_and_calls_in_a_piece_stay_on_its_thread() {
+    fn worker_groups_work_side_by_side_and_calls_in_a_piece_stay_on_its_thread() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
         let total = AtomicU32::new(0);
         pool.install(|| {

@@ -2,10 +2,10 @@
 //! inside the input or, when padding counts, inside the padded input.
 
 use super::{Geometry, row_grain};
+use crate::epilogue::Epilogue;
+use crate::epilogue_rows::EpilogueRows;
 use crate::layout::{LANES, stride};
 use crate::parallel;
-use crate::tail::Tail;
-use crate::tail_rows::TailRows;
 use crate::taps::{Axis, Reach};
 use crate::vectorised::vectorised;
 
@@ -38,7 +38,7 @@ pub fn average(geometry: &Geometry, count_padding: bool, input: &[f32], output: 
     });
 }
 
-/// The pullback of [`average`]; the result passes through `tail`.
+/// The pullback of [`average`]; the result passes through `epilogue`.
 ///
 /// # Panics
 /// If a slice's length does not fit.
@@ -47,7 +47,7 @@ pub fn average_pullback(
     count_padding: bool,
     grad_out: &[f32],
     grad_in: &mut [f32],
-    tail: Tail<'_>,
+    epilogue: Epilogue<'_>,
 ) {
     geometry.check(grad_in.len(), grad_out.len());
     let step = stride(geometry.channels);
@@ -55,7 +55,7 @@ pub fn average_pullback(
     let reach = Reach::pullback(geometry.axes());
     let counts = counts(geometry, count_padding);
     let row = geometry.in_w * step;
-    let finished = TailRows::new(tail, geometry.channels, grad_in);
+    let finished = EpilogueRows::new(epilogue, geometry.channels, grad_in);
     let grain = row_grain(geometry.in_w, geometry.channels, 4);
     parallel::ranges(geometry.batch * geometry.in_h, grain, |range| {
         let (mut readers, mut weights) = (Vec::new(), Vec::new());

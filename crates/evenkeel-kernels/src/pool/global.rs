@@ -3,10 +3,10 @@
 //! Maps are `[batch][pixels][stride]` in and `[batch][stride]` out. Sums run in blocks of [`BLOCK`] pixels whose totals are then
 //! added, so that rounding grows with the number of blocks and not of pixels.
 
+use crate::epilogue::Epilogue;
+use crate::epilogue_rows::EpilogueRows;
 use crate::layout::{Extents, LANES, stride};
 use crate::parallel;
-use crate::tail::Tail;
-use crate::tail_rows::TailRows;
 use crate::vectorised::vectorised;
 
 const BLOCK: usize = 64;
@@ -28,15 +28,20 @@ pub fn global_average(extents: Extents, input: &[f32], output: &mut [f32]) {
     });
 }
 
-/// The pullback of [`global_average`]; the result passes through `tail`.
+/// The pullback of [`global_average`]; the result passes through `epilogue`.
 ///
 /// # Panics
 /// If a slice's length does not fit.
-pub fn global_average_pullback(extents: Extents, grad_out: &[f32], grad_in: &mut [f32], tail: Tail<'_>) {
+pub fn global_average_pullback(
+    extents: Extents,
+    grad_out: &[f32],
+    grad_in: &mut [f32],
+    epilogue: Epilogue<'_>,
+) {
     check(extents, grad_in.len(), grad_out.len());
     let step = stride(extents.channels);
     let share = 1.0 / extents.pixels as f32;
-    each_pixel(extents, grad_in, tail, |image, _, out| {
+    each_pixel(extents, grad_in, epilogue, |image, _, out| {
         for (out, grad) in out.iter_mut().zip(&grad_out[image * step..]) {
             *out = grad * share;
         }
@@ -63,7 +68,7 @@ pub fn global_max(extents: Extents, input: &[f32], output: &mut [f32], winners: 
     }
 }
 
-/// The pullback of [`global_max`]; the result passes through `tail`.
+/// The pullback of [`global_max`]; the result passes through `epilogue`.
 ///
 /// # Panics
 /// If a slice's length does not fit.
@@ -72,12 +77,12 @@ pub fn global_max_pullback(
     winners: &[u32],
     grad_out: &[f32],
     grad_in: &mut [f32],
-    tail: Tail<'_>,
+    epilogue: Epilogue<'_>,
 ) {
     check(extents, grad_in.len(), grad_out.len());
     assert_eq!(winners.len(), grad_out.len(), "winners of {extents:?}");
     let step = stride(extents.channels);
-    each_pixel(extents, grad_in, tail, |image, pixel, out| {
+    each_pixel(extents, grad_in, epilogue, |image, pixel, out| {
         for (c, out) in out.iter_mut().enumerate() {
             let at = image * step + c;
             *out = if winners[at] as usize == pixel { grad_out[at] } else { 0.0 };
@@ -96,15 +101,15 @@ fn each_group(extents: Extents, output: &mut [f32], task: impl Fn(usize, usize, 
     });
 }
 
-/// Runs `task(image, pixel, lanes)` for every pixel and passes what it wrote through the tail.
+/// Runs `task(image, pixel, lanes)` for every pixel and passes what it wrote through the epilogue.
 fn each_pixel(
     extents: Extents,
     out: &mut [f32],
-    tail: Tail<'_>,
+    epilogue: Epilogue<'_>,
     task: impl Fn(usize, usize, &mut [f32]) + Sync + Send,
 ) {
     let step = stride(extents.channels);
-    let finished = TailRows::new(tail, extents.channels, out);
+    let finished = EpilogueRows::new(epilogue, extents.channels, out);
     let grain = ((1 << 14) / step.max(1)).max(1);
     parallel::ranges(extents.batch * extents.pixels, grain, |range| {
         let mut lanes = vec![0.0; step];

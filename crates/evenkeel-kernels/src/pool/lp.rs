@@ -1,10 +1,10 @@
 //! Lp pooling: `y[o] = (sum over t of |x|^p)^(1/p)`; its pullback sends `g * sign(x) |x|^(p-1) / y^(p-1)` to each cell.
 
 use super::{Geometry, row_grain};
+use crate::epilogue::Epilogue;
+use crate::epilogue_rows::EpilogueRows;
 use crate::layout::stride;
 use crate::parallel;
-use crate::tail::Tail;
-use crate::tail_rows::TailRows;
 use crate::taps::Reach;
 
 /// Lp pooling with exponent `p`.
@@ -56,7 +56,7 @@ pub struct LpTape<'a> {
     pub output: &'a [f32],
 }
 
-/// The pullback of [`lp`]; the result passes through `tail`. Where an output is zero its gradient is taken as zero.
+/// The pullback of [`lp`]; the result passes through `epilogue`. Where an output is zero its gradient is taken as zero.
 ///
 /// # Panics
 /// If a slice's length does not fit.
@@ -65,14 +65,14 @@ pub fn lp_pullback(
     tape: LpTape<'_>,
     grad_out: &[f32],
     grad_in: &mut [f32],
-    tail: Tail<'_>,
+    epilogue: Epilogue<'_>,
 ) {
     geometry.check(tape.input.len(), tape.output.len());
     geometry.check(grad_in.len(), grad_out.len());
     let step = stride(geometry.channels);
     let (pixels_in, pixels_out) = (geometry.in_h * geometry.in_w, geometry.out_h * geometry.out_w);
     let reach = Reach::pullback(geometry.axes());
-    let finished = TailRows::new(tail, geometry.channels, grad_in);
+    let finished = EpilogueRows::new(epilogue, geometry.channels, grad_in);
     let grain = row_grain(1, geometry.channels, 4);
     parallel::ranges(geometry.batch * pixels_in, grain, |range| {
         let mut readers = Vec::new();

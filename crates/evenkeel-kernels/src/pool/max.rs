@@ -5,10 +5,10 @@
 
 use super::{Geometry, reference, row_grain};
 use crate::disjoint::Disjoint;
+use crate::epilogue::Epilogue;
+use crate::epilogue_rows::EpilogueRows;
 use crate::layout::stride;
 use crate::parallel;
-use crate::tail::Tail;
-use crate::tail_rows::TailRows;
 use crate::taps::Reach;
 
 /// The tape of a max pool: for each output element, which cell of its window won.
@@ -96,7 +96,7 @@ fn max_pixel(image: &[f32], cells: &[(usize, usize)], out: &mut [f32], winners: 
     reference::max_pixel(image, cells, out, winners);
 }
 
-/// The pullback of [`max`]: each output's gradient goes to its winner. The result passes through `tail`.
+/// The pullback of [`max`]: each output's gradient goes to its winner. The result passes through `epilogue`.
 ///
 /// # Panics
 /// If a slice's length does not fit.
@@ -105,7 +105,7 @@ pub fn max_pullback(
     winners: Winners<'_>,
     grad_out: &[f32],
     grad_in: &mut [f32],
-    tail: Tail<'_>,
+    epilogue: Epilogue<'_>,
 ) {
     geometry.check(grad_in.len(), grad_out.len());
     let tape = match winners {
@@ -117,7 +117,7 @@ pub fn max_pullback(
     let image = geometry.out_h * geometry.out_w * step;
     let reach = Reach::pullback(geometry.axes());
     let row = geometry.in_w * step;
-    let finished = TailRows::new(tail, geometry.channels, grad_in);
+    let finished = EpilogueRows::new(epilogue, geometry.channels, grad_in);
     let grain = row_grain(geometry.in_w, geometry.channels, 4);
     parallel::ranges(geometry.batch * geometry.in_h, grain, |range| {
         let mut readers = Vec::new();

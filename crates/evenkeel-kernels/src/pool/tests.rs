@@ -3,9 +3,9 @@
 
 use super::max::RowWinners;
 use super::*;
+use crate::epilogue::{Epilogue, Mask};
 use crate::layout::Extents;
 use crate::seeded::{assert_close, random, with_threads};
-use crate::tail::{Mask, Tail};
 use crate::taps::Reach;
 
 fn geometry(channels: usize, kernel: [usize; 2], stride: [usize; 2], dilation: [usize; 2]) -> Geometry {
@@ -90,7 +90,7 @@ fn max_pullback_sends_each_gradient_to_its_winner() {
         let words: Vec<u32> = bytes.iter().map(|&b| b.into()).collect();
         for winners in [Winners::Bytes(&bytes), Winners::Words(&words)] {
             let mut grad_in = vec![f32::NAN; g.in_len()];
-            max_pullback(&g, winners, &grad_out, &mut grad_in, Tail::default());
+            max_pullback(&g, winners, &grad_out, &mut grad_in, Epilogue::default());
             assert_close(&grad_in, &expected, 1e-6, &format!("{g:?}"));
         }
     }
@@ -103,13 +103,13 @@ fn the_pullback_accumulates_and_masks() {
     max(&g, &random(g.in_len(), 1), &mut out, Some(WinnersMut::Bytes(&mut bytes)));
     let grad_out = random(g.out_len(), 2);
     let mut plain = vec![0.0; g.in_len()];
-    max_pullback(&g, Winners::Bytes(&bytes), &grad_out, &mut plain, Tail::default());
+    max_pullback(&g, Winners::Bytes(&bytes), &grad_out, &mut plain, Epilogue::default());
     let before = random(g.in_len(), 3);
     let bits: Vec<u8> = (0..g.in_len() / 8).map(|i| (i * 37) as u8).collect();
     let mask = Mask { bits: &bits, on: 1.0, off: 0.1 };
     let mut fused = before.clone();
-    let tail = Tail { accumulate: true, mask: Some(mask), ..Tail::default() };
-    max_pullback(&g, Winners::Bytes(&bytes), &grad_out, &mut fused, tail);
+    let epilogue = Epilogue { accumulate: true, mask: Some(mask), ..Epilogue::default() };
+    max_pullback(&g, Winners::Bytes(&bytes), &grad_out, &mut fused, epilogue);
     for i in 0..plain.len() {
         assert_eq!(fused[i], (plain[i] + before[i]) * mask.slope(i));
     }
@@ -122,7 +122,7 @@ fn average_is_the_mean_and_its_pullback_the_adjoint() {
             let (x, y) = (random(g.in_len(), 4), random(g.out_len(), 5));
             let (mut ax, mut aty) = (vec![0.0; g.out_len()], vec![0.0; g.in_len()]);
             average(&g, count_padding, &x, &mut ax);
-            average_pullback(&g, count_padding, &y, &mut aty, Tail::default());
+            average_pullback(&g, count_padding, &y, &mut aty, Epilogue::default());
             let (ax, y) = (real_lanes(&ax, g.channels), real_lanes(&y, g.channels));
             if ax.iter().any(|v| v.is_nan()) {
                 continue; // a window wholly outside has no mean
@@ -171,9 +171,9 @@ fn global_pools_and_their_pullbacks() {
     }
     let y = random(32, 7);
     let mut grad = vec![0.0; x.len()];
-    global_average_pullback(extents, &y, &mut grad, Tail::default());
+    global_average_pullback(extents, &y, &mut grad, Epilogue::default());
     assert!((dot(&mean, &y) - dot(&x, &grad)).abs() < 1e-5);
-    global_max_pullback(extents, &winners, &y, &mut grad, Tail::default());
+    global_max_pullback(extents, &winners, &y, &mut grad, Epilogue::default());
     assert!((dot(&best, &y) - dot(&x, &grad)).abs() < 1e-5);
 }
 
@@ -191,7 +191,7 @@ fn lp_pullback_follows_central_differences() {
         let mut output = vec![0.0; g.out_len()];
         lp(&g, p, &x, &mut output);
         let mut grad = vec![0.0; g.in_len()];
-        lp_pullback(&g, LpTape { p, input: &x, output: &output }, &grad_out, &mut grad, Tail::default());
+        lp_pullback(&g, LpTape { p, input: &x, output: &output }, &grad_out, &mut grad, Epilogue::default());
         for at in (0..x.len()).step_by(97) {
             let moved = |by: f32| {
                 let mut x = x.clone();
@@ -221,9 +221,9 @@ fn threads_do_not_matter() {
             max(&g, &x, &mut out, Some(WinnersMut::Bytes(&mut bytes)));
             let (mut grad, mut mean, mut spread) =
                 (vec![0.0; g.in_len()], out.clone(), vec![0.0; g.in_len()]);
-            max_pullback(&g, Winners::Bytes(&bytes), &y, &mut grad, Tail::default());
+            max_pullback(&g, Winners::Bytes(&bytes), &y, &mut grad, Epilogue::default());
             average(&g, true, &x, &mut mean);
-            average_pullback(&g, true, &y, &mut spread, Tail::default());
+            average_pullback(&g, true, &y, &mut spread, Epilogue::default());
             (out, bytes, grad, mean, spread)
         })
     };

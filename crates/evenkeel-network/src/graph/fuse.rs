@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use evenkeel_kernels::conv2d::Weights;
-use evenkeel_kernels::tail::Activation;
+use evenkeel_kernels::epilogue::Activation;
 
 use super::{Graph, Node, ValueId, flush_values};
 use crate::op::Operator;

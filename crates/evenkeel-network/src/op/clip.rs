@@ -3,7 +3,7 @@
 //! Clip passes the gradient where the value lies strictly between the bounds, to the value only: bounds computed inside a network get
 //! none. Where the lower bound is above the upper one everything becomes the upper one.
 
-use evenkeel_kernels::tail::Activation;
+use evenkeel_kernels::epilogue::Activation;
 
 use super::broadcast::{binary, binary_hot, combine, combine_hot, map, shape_of};
 use super::fold::sum_to;

@@ -10,7 +10,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use evenkeel_kernels::buffer::Buffer;
-use evenkeel_kernels::tail::Mask;
+use evenkeel_kernels::epilogue::Mask;
 
 use crate::error::Fault;
 use crate::tensor::{DType, Element, Layout, Room, Tensor};

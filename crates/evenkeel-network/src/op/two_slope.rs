@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use evenkeel_kernels::activation::two_slope;
-use evenkeel_kernels::tail::Activation;
+use evenkeel_kernels::epilogue::Activation;
 
 use super::registry::{Entry, entry};
 use super::{Answer, Call, Definition, Layouts, Operator, SlopeMask};

@@ -6,9 +6,9 @@
 use crate::map::{Map, zeros};
 use evenkeel_kernels::buffer::Buffer;
 use evenkeel_kernels::conv2d::{Geometry, Weights, forward, pullback};
+use evenkeel_kernels::epilogue::Epilogue;
 use evenkeel_kernels::gemm::{Operand, Scale, Shape, gemm};
 use evenkeel_kernels::layout;
-use evenkeel_kernels::tail::Tail;
 use rayon::prelude::*;
 
 /// The sizes of a convolution, without those of its input. Padding keeps the size up to the stride.
@@ -55,15 +55,15 @@ impl Conv {
     pub fn forward(&self, weights: &Weights, bias: Option<&[f32]>, x: &Map) -> Map {
         let geometry = self.geometry(x);
         let mut out = Map::zeros(x.batch, geometry.out_h(), geometry.out_w(), self.out_c);
-        forward(&geometry, weights, &x.values, &mut out.values, Tail { bias, ..Tail::default() });
+        forward(&geometry, weights, &x.values, &mut out.values, Epilogue { bias, ..Epilogue::default() });
         out
     }
 
     /// Adds the gradient to the input to `gx`.
     pub fn to_input(self, weights: &Weights, gy: &Map, gx: &mut Map) {
         let geometry = self.geometry(gx);
-        let tail = Tail { accumulate: true, ..Tail::default() };
-        pullback(&geometry, weights, &gy.values, &mut gx.values, tail);
+        let epilogue = Epilogue { accumulate: true, ..Epilogue::default() };
+        pullback(&geometry, weights, &gy.values, &mut gx.values, epilogue);
     }
 
     /// Adds the gradient to the weights to `gw`, `[out][in][k][k]`.

@@ -12,10 +12,10 @@ use crate::conv2d::finish::Finish;
 use crate::conv2d::weights::{Panels, Weights};
 use crate::conv2d::{Direction, Geometry};
 use crate::cpu::Avx2;
+use crate::epilogue::Epilogue;
 use crate::gemm::tile::{Line, PANEL, ROWS, block_rows, multiply_add};
 use crate::layout;
 use crate::parallel;
-use crate::tail::Tail;
 
 /// Steps of a panel that share the first-level cache with the pixels they meet.
 const SPAN: usize = 256;
@@ -39,14 +39,14 @@ pub(crate) fn run(
     weights: &Weights,
     from: &[f32],
     to: &mut [f32],
-    tail: Tail<'_>,
+    epilogue: Epilogue<'_>,
 ) {
     let g = geometry;
     let (in_size, in_c, out_size, out_c) = match direction {
         Direction::Forward => ([g.in_h, g.in_w], g.in_c, [g.out_h(), g.out_w()], g.out_c),
         Direction::Pullback => ([g.out_h(), g.out_w()], g.out_c, [g.in_h, g.in_w], g.in_c),
     };
-    let finish = Finish::new(to, tail);
+    let finish = Finish::new(to, epilogue);
     for pass in passes(g, direction) {
         let job = Job {
             spans: spans(&pass.taps, weights.panels(direction).steps),
@@ -128,7 +128,7 @@ struct Scratch {
     writes: Vec<usize>,             // [pixel]
     blocks: Vec<usize>,             // rows of each block
     sums: Vec<Line>,                // [pixel]
-    stage: Vec<f32>,                // a block's results before their tail
+    stage: Vec<f32>,                // a block's results before their epilogue
 }
 
 thread_local! {
@@ -394,7 +394,7 @@ struct Panel {
     bias: [f32; PANEL],
     /// Whether it is the first to read the chunk's pixels, and these are far away.
     fresh: bool,
-    /// Where results wait for their tail, and elements from one row to the next; none if they get it at once.
+    /// Where results wait for their epilogue, and elements from one row to the next; none if they get it at once.
     stage: Option<(*mut f32, usize)>,
 }
 

@@ -11,9 +11,9 @@ use crate::conv2d::finish::Finish;
 use crate::conv2d::weights::Weights;
 use crate::conv2d::{Direction, Geometry};
 use crate::cpu::Avx2;
+use crate::epilogue::Epilogue;
 use crate::layout::{self, LANES};
 use crate::parallel;
-use crate::tail::Tail;
 
 /// Bytes of spread input of one block and one vector of channels.
 const BLOCK_BYTES: usize = 64 << 10;
@@ -27,14 +27,14 @@ pub(crate) fn run(
     weights: &Weights,
     from: &[f32],
     to: &mut [f32],
-    tail: Tail<'_>,
+    epilogue: Epilogue<'_>,
 ) {
     let g = geometry;
     let (in_size, in_c, out_size, out_c) = match direction {
         Direction::Forward => ([g.in_h, g.in_w], g.in_c, [g.out_h(), g.out_w()], g.out_c),
         Direction::Pullback => ([g.out_h(), g.out_w()], g.out_c, [g.in_h, g.in_w], g.in_c),
     };
-    let finish = Finish::new(to, tail);
+    let finish = Finish::new(to, epilogue);
     for pass in passes(g, direction) {
         let [low, high] = [isize::min, isize::max].map(|pick| {
             [0, 1].map(|axis| pass.taps.iter().map(|tap| tap.shift[axis]).reduce(pick).unwrap_or(0))

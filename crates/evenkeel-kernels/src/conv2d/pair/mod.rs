@@ -10,8 +10,8 @@ mod avx2;
 mod tests;
 
 use super::{Algorithm, Direction, Geometry, Weights, choose};
+use crate::epilogue::Activation;
 use crate::layout::stride;
-use crate::tail::Activation;
 
 /// Input channels above which the pointwise kernel sums in more than one span.
 const MOST_CHANNELS: usize = 256;

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::conv2d;
+use crate::epilogue::Epilogue;
 use crate::seeded::{random, with_threads};
-use crate::tail::Tail;
 
 fn geometries() -> Vec<[Geometry; 2]> {
     let mut all = Vec::new();
@@ -59,9 +59,10 @@ fn one_pass_gives_the_bytes_of_two() {
         let x = random(a.batch * a.in_h * a.in_w * stride(a.in_c), 6);
         let mut between = vec![f32::NAN; b.batch * b.in_h * b.in_w * stride(b.in_c)];
         let mut expected = vec![f32::NAN; b.batch * b.out_h() * b.out_w() * stride(b.out_c)];
-        let tail = |i: usize| Tail { bias: Some(&biases[i]), activation: activations[i], ..Tail::default() };
-        conv2d::forward(&a, &weights[0], &x, &mut between, tail(0));
-        conv2d::forward(&b, &weights[1], &between, &mut expected, tail(1));
+        let epilogue =
+            |i: usize| Epilogue { bias: Some(&biases[i]), activation: activations[i], ..Epilogue::default() };
+        conv2d::forward(&a, &weights[0], &x, &mut between, epilogue(0));
+        conv2d::forward(&b, &weights[1], &between, &mut expected, epilogue(1));
         let [first, second] = [(0, &a), (1, &b)].map(|(i, geometry)| Layer {
             geometry,
             weights: &weights[i],

@@ -11,15 +11,22 @@ use crate::conv2d::Geometry;
 use crate::conv2d::finish::Finish;
 use crate::conv2d::weights::{Panels, Weights};
 use crate::cpu::Avx2;
+use crate::epilogue::Epilogue;
 use crate::gemm::tile::{Line, PANEL, block_rows, multiply_add};
-use crate::tail::Tail;
 use crate::{layout, parallel};
 
 /// Bytes of padded image rows a band may have.
 const BAND_BYTES: usize = 128 << 10;
 
 /// Runs the stem. Sizes are checked.
-pub(super) fn run(_proof: Avx2, g: &Geometry, weights: &Weights, x: &[f32], out: &mut [f32], tail: Tail<'_>) {
+pub(super) fn run(
+    _proof: Avx2,
+    g: &Geometry,
+    weights: &Weights,
+    x: &[f32],
+    out: &mut [f32],
+    epilogue: Epilogue<'_>,
+) {
     let (out_h, out_w) = (g.out_h(), g.out_w());
     if g.batch * out_h * out_w == 0 {
         return;
@@ -33,7 +40,7 @@ pub(super) fn run(_proof: Avx2, g: &Geometry, weights: &Weights, x: &[f32], out:
         g,
         panels: weights.stem_panels(),
         runs: runs(g, pitch, (rows - 1) * g.stride[0] + reach + 1),
-        finish: Finish::new(out, tail),
+        finish: Finish::new(out, epilogue),
         pitch,
         band_rows: (rows - 1) * g.stride[0] + reach + 1,
     };

@@ -12,8 +12,8 @@ mod pullback;
 mod tests;
 
 use super::{Direction, Geometry, Weights, check, reference};
+use crate::epilogue::Epilogue;
 use crate::layout::{self, Extents};
-use crate::tail::Tail;
 
 /// The most input channels a stem has.
 const CHANNELS: usize = 4;
@@ -23,20 +23,26 @@ pub fn stem_serves(geometry: &Geometry) -> bool {
     (1..=CHANNELS).contains(&geometry.in_c) && geometry.groups == 1
 }
 
-/// `out = tail(w * x)` for a planar `x`, `[batch][in_c][in_h][in_w]`.
+/// `out = epilogue(w * x)` for a planar `x`, `[batch][in_c][in_h][in_w]`.
 ///
 /// # Panics
 /// If [`stem_serves`] denies the geometry, or a slice does not have the size it gives.
-pub fn stem_forward(geometry: &Geometry, weights: &Weights, x: &[f32], out: &mut [f32], tail: Tail<'_>) {
+pub fn stem_forward(
+    geometry: &Geometry,
+    weights: &Weights,
+    x: &[f32],
+    out: &mut [f32],
+    epilogue: Epilogue<'_>,
+) {
     let extents = checked(geometry, x.len());
-    check(geometry, Direction::Forward, weights, (map_len(extents), out.len()), &tail);
+    check(geometry, Direction::Forward, weights, (map_len(extents), out.len()), &epilogue);
     #[cfg(target_arch = "x86_64")]
     if let Some(proof) = crate::cpu::avx2() {
-        return forward::run(proof, geometry, weights, x, out, tail);
+        return forward::run(proof, geometry, weights, x, out, epilogue);
     }
     let mut map = vec![0.0; map_len(extents)];
     layout::from_planar(extents, x, &mut map);
-    reference::forward(geometry, weights.values(), &map, out, tail);
+    reference::forward(geometry, weights.values(), &map, out, epilogue);
 }
 
 /// The pullback of [`stem_forward`]: `gx = w' * gy`, added to what `gx` holds if `accumulate`. `gx` is planar.
@@ -45,15 +51,15 @@ pub fn stem_forward(geometry: &Geometry, weights: &Weights, x: &[f32], out: &mut
 /// As [`stem_forward`].
 pub fn stem_pullback(geometry: &Geometry, weights: &Weights, gy: &[f32], gx: &mut [f32], accumulate: bool) {
     let extents = checked(geometry, gx.len());
-    let tail = Tail { accumulate, ..Tail::default() };
-    check(geometry, Direction::Pullback, weights, (gy.len(), map_len(extents)), &tail);
+    let epilogue = Epilogue { accumulate, ..Epilogue::default() };
+    check(geometry, Direction::Pullback, weights, (gy.len(), map_len(extents)), &epilogue);
     #[cfg(target_arch = "x86_64")]
     if let Some(proof) = crate::cpu::avx2() {
         return pullback::run(proof, geometry, weights, gy, gx, accumulate);
     }
     let mut map = vec![0.0; map_len(extents)];
     layout::from_planar(extents, gx, &mut map);
-    reference::pullback(geometry, weights.values(), gy, &mut map, tail);
+    reference::pullback(geometry, weights.values(), gy, &mut map, epilogue);
     layout::to_planar(extents, &map, gx);
 }
 

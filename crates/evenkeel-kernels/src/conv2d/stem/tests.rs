@@ -39,8 +39,8 @@ fn forwards_answers_to_the_reference() {
         let before = map(pixels, g.out_c, numbers);
         let (mut got, mut want) = (before.clone(), before);
         let (mut got_bits, mut want_bits) = (vec![0; got.len() / 8], vec![0; want.len() / 8]);
-        stem_forward(&g, &weights, &x, &mut got, parts.tail(&mut got_bits));
-        reference::forward(&g, weights.values(), &turned(&g, &x), &mut want, parts.tail(&mut want_bits));
+        stem_forward(&g, &weights, &x, &mut got, parts.epilogue(&mut got_bits));
+        reference::forward(&g, weights.values(), &turned(&g, &x), &mut want, parts.epilogue(&mut want_bits));
         agree(g.out_c, (&got, &got_bits), (&want, &want_bits), 1e-4, &format!("{g:?}"));
     }
 }
@@ -55,8 +55,8 @@ fn pullback_answers_to_the_reference() {
         let mut got = numbers.values(g.batch * g.in_c * g.in_h * g.in_w);
         let accumulate = round % 2 == 0;
         let mut want = turned(&g, &got);
-        let tail = Tail { accumulate, ..Tail::default() };
-        reference::pullback(&g, weights.values(), &gy, &mut want, tail);
+        let epilogue = Epilogue { accumulate, ..Epilogue::default() };
+        reference::pullback(&g, weights.values(), &gy, &mut want, epilogue);
         stem_pullback(&g, &weights, &gy, &mut got, accumulate);
         let none = vec![0; want.len() / 8];
         agree(g.in_c, (&turned(&g, &got), &none), (&want, &none), 1e-4, &format!("{g:?}"));
@@ -75,7 +75,7 @@ fn same_bytes_for_any_threads_and_batch() {
         let mut y = vec![0.0f32; gy.len() * g.batch];
         let mut gx = vec![0.0f32; x.len() * g.batch];
         with_threads(threads, || {
-            stem_forward(g, &weights, &x.repeat(g.batch), &mut y, Tail::default());
+            stem_forward(g, &weights, &x.repeat(g.batch), &mut y, Epilogue::default());
             stem_pullback(g, &weights, &gy.repeat(g.batch), &mut gx, false);
         });
         let lanes = layout::stride(20);

@@ -1,7 +1,7 @@
-//! The tail of a convolution, eight channels at a time, on the way out of the output transform.
+//! The epilogue of a convolution, eight channels at a time, on the way out of the output transform.
 
 use super::lanes::Lanes;
-use crate::tail::{Activation, Mask, Tail};
+use crate::epilogue::{Activation, Epilogue, Mask};
 
 /// Loops over the pixels of a tile; a macro because a closure would not be compiled for the lanes' instructions.
 macro_rules! each_pixel {
@@ -15,7 +15,7 @@ macro_rules! each_pixel {
     };
 }
 
-/// A [`Tail`] and the map it writes, open to tasks that each write their own elements.
+/// An [`Epilogue`] and the map it writes, open to tasks that each write their own elements.
 pub(super) struct Finish<'a> {
     out: *mut f32,
     bits: Option<*mut u8>,
@@ -34,28 +34,28 @@ unsafe impl Sync for Finish<'_> {}
 
 impl<'a> Finish<'a> {
     /// # Panics
-    /// If a part of the tail does not have the size of `out`, or the bias not one value for each of `channels`.
-    pub(super) fn new(out: &'a mut [f32], tail: Tail<'a>, channels: usize) -> Finish<'a> {
-        if let Some(bias) = tail.bias {
+    /// If a part of the epilogue does not have the size of `out`, or the bias not one value for each of `channels`.
+    pub(super) fn new(out: &'a mut [f32], epilogue: Epilogue<'a>, channels: usize) -> Finish<'a> {
+        if let Some(bias) = epilogue.bias {
             assert_eq!(bias.len(), channels, "one bias a channel");
         }
-        if let Some(residual) = tail.residual {
+        if let Some(residual) = epilogue.residual {
             assert_eq!(residual.len(), out.len(), "residual has the output's shape");
         }
-        if let Some(bits) = &tail.bits {
+        if let Some(bits) = &epilogue.bits {
             assert_eq!(bits.len() * 8, out.len(), "one bit an element");
         }
-        if let Some(mask) = &tail.mask {
+        if let Some(mask) = &epilogue.mask {
             assert_eq!(mask.bits.len() * 8, out.len(), "one mask bit an element");
         }
         Finish {
             out: out.as_mut_ptr(),
-            bits: tail.bits.map(<[u8]>::as_mut_ptr),
-            bias: tail.bias,
-            residual: tail.residual,
-            accumulate: tail.accumulate,
-            activation: tail.activation,
-            mask: tail.mask,
+            bits: epilogue.bits.map(<[u8]>::as_mut_ptr),
+            bias: epilogue.bias,
+            residual: epilogue.residual,
+            accumulate: epilogue.accumulate,
+            activation: epilogue.activation,
+            mask: epilogue.mask,
         }
     }
 
@@ -68,8 +68,8 @@ impl<'a> Finish<'a> {
         }
     }
 
-    /// Sends the results of one tile, eight channels of each pixel, through the tail. Each part of it is one pass over the tile, so
-    /// that what the tail is made of is asked once a tile.
+    /// Sends the results of one tile, eight channels of each pixel, through the epilogue. Each part of it is one pass over the tile, so
+    /// that what the epilogue is made of is asked once a tile.
     ///
     /// # Safety
     /// The pixels of `place` must lie inside the map at multiples of eight, and no other task may touch these elements.
@@ -102,7 +102,7 @@ impl<'a> Finish<'a> {
         rows: usize,
         columns: usize,
     ) {
-        // SAFETY: the parts of the tail were checked to have the map's size, and the pixels lie in it.
+        // SAFETY: the parts of the epilogue were checked to have the map's size, and the pixels lie in it.
         unsafe {
             if let Some(residual) = self.residual {
                 each_pixel!(place, rows, columns, |a, b, at| {

@@ -22,8 +22,8 @@ use self::block::Job;
 use self::finish::Finish;
 pub use super::Direction;
 use super::Geometry;
+use crate::epilogue::Epilogue;
 use crate::layout;
-use crate::tail::Tail;
 
 /// How many output pixels a tile has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -97,8 +97,8 @@ fn cost(tiles: usize, points: usize, transform: f64, [from_c, to_c]: [usize; 2])
 /// Convolves `x` into `out`, or pulls `x` back to `out`, in the direction `packed` was made for. Maps are channels-last.
 ///
 /// # Panics
-/// If the geometry is not [`eligible`], or `packed`, `x`, `out` or a part of the tail does not fit it.
-pub fn run(packed: &Packed, geometry: &Geometry, x: &[f32], out: &mut [f32], tail: Tail<'_>) {
+/// If the geometry is not [`eligible`], or `packed`, `x`, `out` or a part of the epilogue does not fit it.
+pub fn run(packed: &Packed, geometry: &Geometry, x: &[f32], out: &mut [f32], epilogue: Epilogue<'_>) {
     assert!(eligible(geometry), "not a 3x3 convolution with stride 1: {geometry:?}");
     let input = [geometry.in_h, geometry.in_w];
     let output = [geometry.out_h(), geometry.out_w()];
@@ -126,7 +126,7 @@ pub fn run(packed: &Packed, geometry: &Geometry, x: &[f32], out: &mut [f32], tai
         dilation: geometry.dilation,
         pad,
         origins: [0, 1].map(|axis| origins(to[axis], geometry.dilation[axis], side)),
-        finish: Finish::new(out, tail, channels[1]),
+        finish: Finish::new(out, epilogue, channels[1]),
     };
     job.run();
 }

@@ -1,7 +1,7 @@
 //! The Winograd kernels against a plain sum in f64, in both directions.
 
 use super::*;
-use crate::tail::{Activation, Mask};
+use crate::epilogue::{Activation, Mask};
 
 /// A small generator of floats in -1..1, the same on every machine.
 struct Noise(u64);
@@ -134,7 +134,7 @@ fn every_shape_matches_the_plain_sum() {
             for tile in TILES {
                 let packed = Packed::new(tile, &w, g.out_c, g.in_c, direction);
                 let mut out = vec![f32::NAN; to * layout::stride(to_c)];
-                run(&packed, &g, &x, &mut out, Tail::default());
+                run(&packed, &g, &x, &mut out, Epilogue::default());
                 let error = worst(&out, to_c, &want);
                 assert!(error < 2e-5, "{tile:?} {direction:?} {g:?}: {error:e}");
             }
@@ -158,8 +158,8 @@ fn the_pullback_is_the_transpose() {
         for tile in TILES {
             let [mut ax, mut ay] = [vec![0.0; y.len()], vec![0.0; x.len()]];
             let pack = |direction| Packed::new(tile, &w, g.out_c, g.in_c, direction);
-            run(&pack(Direction::Forward), &g, &x, &mut ax, Tail::default());
-            run(&pack(Direction::Pullback), &g, &y, &mut ay, Tail::default());
+            run(&pack(Direction::Forward), &g, &x, &mut ax, Epilogue::default());
+            run(&pack(Direction::Pullback), &g, &y, &mut ay, Epilogue::default());
             let left = inner(&ax, &y, layout::stride(to_c), to_c);
             let right = inner(&x, &ay, layout::stride(from_c), from_c);
             let scale = (inner(&ax, &ax, layout::stride(to_c), to_c)
@@ -171,7 +171,7 @@ fn the_pullback_is_the_transpose() {
 }
 
 #[test]
-fn every_tail_follows_its_formula() {
+fn every_epilogue_follows_its_formula() {
     let mut noise = Noise(3);
     let g = square(2, [9, 11], [12, 21], 2, 2);
     let w = noise.values(g.out_c * g.in_c * 9);
@@ -188,9 +188,9 @@ fn every_tail_follows_its_formula() {
             let activation = activations[case % 4];
             let packed = Packed::new(tile, &w, g.out_c, g.in_c, direction);
             let mut bare = vec![0.0; to * stride];
-            run(&packed, &g, &x, &mut bare, Tail::default());
+            run(&packed, &g, &x, &mut bare, Epilogue::default());
             let (mut out, mut bits) = (before.clone(), vec![0u8; to * stride / 8]);
-            let tail = Tail {
+            let epilogue = Epilogue {
                 bias: on(2).then_some(&bias[..]),
                 residual: on(3).then_some(&residual[..]),
                 accumulate: on(4),
@@ -198,7 +198,7 @@ fn every_tail_follows_its_formula() {
                 bits: Some(&mut bits[..]),
                 mask: on(5).then_some(mask),
             };
-            run(&packed, &g, &x, &mut out, tail);
+            run(&packed, &g, &x, &mut out, epilogue);
             for i in (0..out.len()).filter(|i| i % stride < to_c) {
                 let mut v = bare[i] + if on(2) { bias[i % stride] } else { 0.0 };
                 v += if on(3) { residual[i] } else { 0.0 };
@@ -222,7 +222,7 @@ fn threads_and_batch_change_no_byte() {
             let packed = Packed::new(tile, &w, g.out_c, g.in_c, Direction::Forward);
             let of = |g: Geometry, x: &[f32], threads| {
                 let mut out = vec![0.0; g.batch * g.out_h() * g.out_w() * layout::stride(g.out_c)];
-                with_threads(threads, || run(&packed, &g, x, &mut out, Tail::default()));
+                with_threads(threads, || run(&packed, &g, x, &mut out, Epilogue::default()));
                 out.iter().map(|v| v.to_bits()).collect::<Vec<u32>>()
             };
             let all = of(g, &x, 1);
@@ -250,7 +250,7 @@ fn five_hundred_channels_round_little() {
     for (tile, rms_bound, worst_bound) in [(Tile::F2, 2e-6, 5e-6), (Tile::F4, 4e-6, 2e-5)] {
         let packed = Packed::new(tile, &w, g.out_c, g.in_c, Direction::Forward);
         let mut out = vec![0.0; want.len()];
-        run(&packed, &g, &x, &mut out, Tail::default());
+        run(&packed, &g, &x, &mut out, Epilogue::default());
         let error = out.iter().zip(&want).map(|(g, w)| (f64::from(*g) - w).powi(2)).sum::<f64>();
         let (rms, worst) = ((error / power).sqrt(), worst(&out, g.out_c, &want));
         assert!(rms < rms_bound && worst < worst_bound, "{tile:?}: {rms:e} rms, {worst:e} at worst");
@@ -261,10 +261,10 @@ fn five_hundred_channels_round_little() {
 fn an_empty_map_is_left_alone() {
     let g = square(2, [1, 1], [4, 4], 3, 0);
     let packed = Packed::new(Tile::F4, &[1.0; 4 * 4 * 9], 4, 4, Direction::Forward);
-    run(&packed, &g, &[0.0; 16], &mut [], Tail::default());
+    run(&packed, &g, &[0.0; 16], &mut [], Epilogue::default());
     let packed = Packed::new(Tile::F4, &[1.0; 4 * 4 * 9], 4, 4, Direction::Pullback);
     let mut out = [5.0; 16];
-    run(&packed, &g, &[], &mut out, Tail::default());
+    run(&packed, &g, &[], &mut out, Epilogue::default());
     assert_eq!(out[..4], [0.0; 4]);
 }
 

@@ -2,8 +2,8 @@
 //! weights that are not constant.
 
 use evenkeel_kernels::conv2d::{Geometry, reference};
+use evenkeel_kernels::epilogue::Epilogue;
 use evenkeel_kernels::layout::stride;
-use evenkeel_kernels::tail::Tail;
 
 use super::super::{Answer, Call};
 use crate::error::Fault;
@@ -76,7 +76,7 @@ fn typed<T: Real>(
     let _room_for_output = call.room.take::<T>(g.batch * out_pixels * stride(g.out_c))?;
     let map = lay(g.batch, g.in_c, in_pixels, values::<T>(&x, 0)?);
     let mut out = vec![T::default(); g.batch * out_pixels * stride(g.out_c)];
-    reference::forward(&g, values::<T>(&weights, 1)?, &map, &mut out, Tail::default());
+    reference::forward(&g, values::<T>(&weights, 1)?, &map, &mut out, Epilogue::default());
     if let Some(bias) = &bias {
         let bias = values::<T>(bias, 2)?;
         for pixel in out.chunks_mut(stride(g.out_c)) {
@@ -91,7 +91,7 @@ fn typed<T: Real>(
         let gy = lay(g.batch, g.out_c, out_pixels, values::<T>(&cotangent.to_plain(back.room())?, 0)?);
         if back.wants(0) {
             let mut gx = vec![T::default(); g.batch * in_pixels * stride(g.in_c)];
-            reference::pullback(&g, values::<T>(&weights, 1)?, &gy, &mut gx, Tail::default());
+            reference::pullback(&g, values::<T>(&weights, 1)?, &gy, &mut gx, Epilogue::default());
             let gx = unlay(&x_shape, [g.batch, g.in_c, in_pixels], &gx, back.room())?;
             back.give(0, gx)?;
         }

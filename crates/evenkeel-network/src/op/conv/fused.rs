@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use evenkeel_kernels::conv2d::{Geometry, Weights};
-use evenkeel_kernels::tail::Activation;
+use evenkeel_kernels::epilogue::Activation;
 
 use super::super::{Answer, Call, Layouts, Operator};
 use super::{Conv, Layer};

@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use evenkeel_kernels::conv2d::{self, Geometry, Weights};
-use evenkeel_kernels::tail::{Activation, Tail};
+use evenkeel_kernels::epilogue::{Activation, Epilogue};
 
 use super::registry::{Entry, entry};
 use super::window::Window;
@@ -234,7 +234,7 @@ impl Layer {
         let stored = y.values::<f32>().map_or(0, <[f32]>::len);
         let with_bits = taped && self.activation != Activation::None;
         let mut bits = room.take::<u8>(if with_bits { stored / 8 } else { 0 })?;
-        let tail = Tail {
+        let epilogue = Epilogue {
             bias,
             residual: added.as_ref().and_then(|tensor| tensor.values::<f32>()),
             accumulate,
@@ -248,9 +248,9 @@ impl Layer {
             return Err(Fault::Value("a map that should be unshared is shared".into()));
         };
         if stem {
-            conv2d::stem_forward(&g, &self.weights, from, into, tail);
+            conv2d::stem_forward(&g, &self.weights, from, into, epilogue);
         } else {
-            conv2d::forward(&g, &self.weights, from, into, tail);
+            conv2d::forward(&g, &self.weights, from, into, epilogue);
         }
         drop((added, x));
         let y = if rank == 3 { y.to_plain(room)?.reshaped(&[g.batch, g.out_c, g.out_w()])? } else { y };
@@ -290,8 +290,8 @@ impl Layer {
             if rank == 3 { cotangent.reshaped(&[g.batch, g.out_c, 1, g.out_w()])? } else { cotangent };
         let cotangent = cotangent.to_channels_last(back.room())?;
         let finish = if rank == 4 { back.finish(0, Layout::ChannelsLast)? } else { Default::default() };
-        let run = |from: &[f32], into: &mut [f32], tail: Tail<'_>| {
-            conv2d::pullback(&g, &self.weights, from, into, tail)
+        let run = |from: &[f32], into: &mut [f32], epilogue: Epilogue<'_>| {
+            conv2d::pullback(&g, &self.weights, from, into, epilogue)
         };
         let gx = finished([g.batch, g.in_c, g.in_h, g.in_w], floats(&cotangent)?, finish, back.room(), run)?;
         if rank == 3 { gx.to_plain(back.room())?.reshaped(&[g.batch, g.in_c, g.in_w]) } else { Ok(gx) }
@@ -302,22 +302,22 @@ pub(super) fn floats(tensor: &Tensor) -> Result<&[f32], Fault> {
     tensor.values::<f32>().ok_or(Fault::Type { input: 0, expected: "f32", got: tensor.dtype() })
 }
 
-/// Runs a kernel that takes a [`Tail`], with the sum so far added in place if it is unshared, and the mask applied.
+/// Runs a kernel that takes an [`Epilogue`], with the sum so far added in place if it is unshared, and the mask applied.
 pub(super) fn finished(
     shape: [usize; 4],
     from: &[f32],
     finish: super::Finish,
     room: &Room,
-    run: impl FnOnce(&[f32], &mut [f32], Tail<'_>),
+    run: impl FnOnce(&[f32], &mut [f32], Epilogue<'_>),
 ) -> Result<Tensor, Fault> {
     let mut sum = finish.accumulated;
     let in_place = sum.take_if(|tensor| !tensor.is_shared());
-    let mut tail = Tail { accumulate: in_place.is_some(), ..Tail::default() };
-    tail.residual = sum.as_ref().and_then(|tensor| tensor.values::<f32>());
-    tail.mask = finish.mask.as_ref().map(SlopeMask::as_mask);
+    let mut epilogue = Epilogue { accumulate: in_place.is_some(), ..Epilogue::default() };
+    epilogue.residual = sum.as_ref().and_then(|tensor| tensor.values::<f32>());
+    epilogue.mask = finish.mask.as_ref().map(SlopeMask::as_mask);
     let mut out = in_place.map_or_else(|| room.feature_map(shape, |_| {}), Ok)?;
     match out.values_mut::<f32>() {
-        Some(into) => run(from, into, tail),
+        Some(into) => run(from, into, epilogue),
         None => return Err(Fault::Value("a gradient that should be unshared is shared".into())),
     }
     Ok(out)

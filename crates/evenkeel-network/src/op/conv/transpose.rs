@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use evenkeel_kernels::conv2d::{self, Geometry, Weights, reference};
+use evenkeel_kernels::epilogue::Epilogue;
 use evenkeel_kernels::layout::stride;
-use evenkeel_kernels::tail::Tail;
 
 use super::super::window::{AutoPad, Window};
 use super::super::{Answer, Back, Call, Definition, Layouts, Operator};
@@ -195,7 +195,7 @@ fn fast(
     let from = floats(&x)?;
     let bias = bias.as_ref().map(floats).transpose()?;
     let y = room.feature_map([g.batch, g.in_c, g.in_h, g.in_w], |out| {
-        conv2d::pullback(&g, &weights, from, out, Tail { bias, ..Tail::default() });
+        conv2d::pullback(&g, &weights, from, out, Epilogue { bias, ..Epilogue::default() });
     })?;
     let y = if rank == 3 { y.to_plain(room)?.reshaped(&[g.batch, g.in_c, g.in_w])? } else { y };
     Ok(Answer::one(y).with(call.wants_any(), move |back: &mut Back<'_>| {
@@ -204,8 +204,9 @@ fn fast(
             if rank == 3 { cotangent.reshaped(&[g.batch, g.in_c, 1, g.in_w])? } else { cotangent };
         let cotangent = cotangent.to_channels_last(back.room())?;
         let finish = if rank == 4 { back.finish(0, Layout::ChannelsLast)? } else { Default::default() };
-        let run =
-            |from: &[f32], into: &mut [f32], tail: Tail<'_>| conv2d::forward(&g, &weights, from, into, tail);
+        let run = |from: &[f32], into: &mut [f32], epilogue: Epilogue<'_>| {
+            conv2d::forward(&g, &weights, from, into, epilogue)
+        };
         let shape = [g.batch, g.out_c, g.out_h(), g.out_w()];
         let gx = finished(shape, floats(&cotangent)?, finish, back.room(), run)?;
         let gx =
@@ -236,7 +237,7 @@ fn exact<T: Real>(
     let _room_for_output = call.room.take::<T>(call.room.len_of(&[g.batch, ours, stride(g.in_c)])?)?;
     let (weights, map) = (typed(&weights, 1)?, lay(g.batch, g.out_c, theirs, &typed(&x, 0)?));
     let mut out = vec![T::default(); g.batch * ours * stride(g.in_c)];
-    reference::pullback(&g, &weights, &map, &mut out, Tail::default());
+    reference::pullback(&g, &weights, &map, &mut out, Epilogue::default());
     if let Some(bias) = bias {
         let bias = typed(&bias, 2)?;
         for pixel in out.chunks_mut(stride(g.in_c)) {
@@ -251,7 +252,7 @@ fn exact<T: Real>(
         let gy =
             plain.values::<T>().ok_or(Fault::Type { input: 0, expected: "floats", got: plain.dtype() })?;
         let mut gx = vec![T::default(); g.batch * theirs * stride(g.out_c)];
-        reference::forward(&g, &weights, &lay(g.batch, g.in_c, ours, gy), &mut gx, Tail::default());
+        reference::forward(&g, &weights, &lay(g.batch, g.in_c, ours, gy), &mut gx, Epilogue::default());
         let gx = unlay(&x_shape, [g.batch, g.out_c, theirs], &gx, back.room())?;
         back.give(0, gx)
     }))

@@ -7,9 +7,9 @@ mod exact;
 mod reach;
 mod unpool;
 
+use evenkeel_kernels::epilogue::Epilogue;
 use evenkeel_kernels::layout::Extents;
 use evenkeel_kernels::pool::{self as kernel, Geometry, LpTape, Winners, WinnersMut};
-use evenkeel_kernels::tail::Tail;
 
 use super::conv::{finished, floats};
 use super::registry::{Entry, entry};
@@ -166,7 +166,7 @@ struct Map {
 fn give_map(
     back: &mut Back<'_>,
     shape: [usize; 4],
-    run: impl FnOnce(&[f32], &mut [f32], Tail<'_>),
+    run: impl FnOnce(&[f32], &mut [f32], Epilogue<'_>),
 ) -> Result<(), Fault> {
     let Some(cotangent) = back.take(0) else { return Ok(()) };
     let finish = back.finish(0, Layout::ChannelsLast)?;
@@ -192,8 +192,8 @@ impl Map {
                 let y =
                     room.feature_map(to, |y| kernel::max(&g, x, y, Some(WinnersMut::Bytes(&mut winners))))?;
                 Ok(Answer::one(y).with(true, move |back| {
-                    give_map(back, from, |gy, gx, tail| {
-                        kernel::max_pullback(&g, Winners::Bytes(&winners), gy, gx, tail);
+                    give_map(back, from, |gy, gx, epilogue| {
+                        kernel::max_pullback(&g, Winners::Bytes(&winners), gy, gx, epilogue);
                     })
                 }))
             }
@@ -202,16 +202,16 @@ impl Map {
                 let y =
                     room.feature_map(to, |y| kernel::max(&g, x, y, Some(WinnersMut::Words(&mut winners))))?;
                 Ok(Answer::one(y).with(true, move |back| {
-                    give_map(back, from, |gy, gx, tail| {
-                        kernel::max_pullback(&g, Winners::Words(&winners), gy, gx, tail);
+                    give_map(back, from, |gy, gx, epilogue| {
+                        kernel::max_pullback(&g, Winners::Words(&winners), gy, gx, epilogue);
                     })
                 }))
             }
             Kind::Average { count_padding } => {
                 let y = room.feature_map(to, |y| kernel::average(&g, count_padding, x, y))?;
                 Ok(Answer::one(y).with(taped, move |back| {
-                    give_map(back, from, |gy, gx, tail| {
-                        kernel::average_pullback(&g, count_padding, gy, gx, tail);
+                    give_map(back, from, |gy, gx, epilogue| {
+                        kernel::average_pullback(&g, count_padding, gy, gx, epilogue);
                     })
                 }))
             }
@@ -226,8 +226,8 @@ impl Map {
         let kept = y.clone();
         Ok(Answer::one(y).with(call.wants(0), move |back| {
             let (input, output) = (floats(&x)?, floats(&kept)?);
-            give_map(back, from, |gy, gx, tail| {
-                kernel::lp_pullback(&g, LpTape { p, input, output }, gy, gx, tail);
+            give_map(back, from, |gy, gx, epilogue| {
+                kernel::lp_pullback(&g, LpTape { p, input, output }, gy, gx, epilogue);
             })
         }))
     }
@@ -243,16 +243,16 @@ impl Map {
                     kernel::global_max(extents, x, y, taped.then_some(&mut *winners));
                 })?;
                 Ok(Answer::one(y).with(taped, move |back| {
-                    give_map(back, from, |gy, gx, tail| {
-                        kernel::global_max_pullback(extents, &winners, gy, gx, tail);
+                    give_map(back, from, |gy, gx, epilogue| {
+                        kernel::global_max_pullback(extents, &winners, gy, gx, epilogue);
                     })
                 }))
             }
             Kind::Average { .. } => {
                 let y = room.feature_map(to, |y| kernel::global_average(extents, x, y))?;
                 Ok(Answer::one(y).with(taped, move |back| {
-                    give_map(back, from, |gy, gx, tail| {
-                        kernel::global_average_pullback(extents, gy, gx, tail);
+                    give_map(back, from, |gy, gx, epilogue| {
+                        kernel::global_average_pullback(extents, gy, gx, epilogue);
                     })
                 }))
             }

@@ -1,4 +1,4 @@
-//! The processor a thread sits on. A kernel may seat a thread it wakes on its waker's processor, most readily inside a virtual
+//! The processor a thread runs on. A kernel may place a thread it wakes on its waker's processor, most readily inside a virtual
 //! machine whose other processors are halted, and leave it there for milliseconds while they stand idle. A helper that finds
 //! itself beside its leader moves.
 
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_leaves_a_taken_seat_and_may_still_roam() {
+    fn a_thread_leaves_a_taken_processor_and_may_still_roam() {
         let may_run = || {
             // SAFETY: as in `leave`.
             unsafe {

@@ -2,7 +2,7 @@
 //! direction; accumulation and the mask of the activation below in the pullback.
 //!
 //! `out = mask(activation(result + bias + residual [+ out]))`, element by element, in this order. Both directions take the same
-//! [`Tail`], because a transposed convolution runs forwards with the pullback's kernel.
+//! [`Epilogue`], because a transposed convolution runs forwards with the pullback's kernel.
 
 /// An activation whose derivative is one of two constants, so that its tape is one bit an element.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -77,7 +77,7 @@ impl Mask<'_> {
 
 /// What to do to each result before it is stored. See the module's formula.
 #[derive(Debug, Default)]
-pub struct Tail<'a> {
+pub struct Epilogue<'a> {
     /// One value a channel (the real channels only).
     pub bias: Option<&'a [f32]>,
     /// A map of the output's shape and layout to add.

@@ -1,11 +1,11 @@
-//! A team: the threads of a pool that stand ready for one caller while it works through many short parallel calls.
+//! A worker group: the threads of a pool that stand ready for one caller while it works through many short parallel calls.
 //!
 //! A network is a hundred kernels of some ten microseconds each, and waking a sleeping thread for each of them costs as much as
-//! the kernel. So a walk through the network gathers the pool's idle threads once ([`together`]); they watch a board for the next
+//! the kernel. So a walk through the network gathers the pool's idle threads once ([`together`]); they watch a slot for the next
 //! job, take pieces of it, and go back to the pool when the walk ends. A thread that is busy elsewhere joins when it becomes
 //! idle or not at all: nobody waits for it.
 //!
-//! The board holds a pointer to a job on the caller's stack. It stays valid because a helper signs in before it reads the
+//! The slot holds a pointer to a job on the caller's stack. It stays valid because a helper signs in before it reads the
 //! pointer, and the caller takes the pointer down and then waits until everybody has signed out.
 
 use std::any::Any;
@@ -16,9 +16,9 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering}
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::seat;
+use super::affinity;
 
-/// How often a helper looks at the board at full speed, then politely, before it naps between looks.
+/// How often a helper looks at the slot at full speed, then politely, before it naps between looks.
 const SPINS: usize = 4_000;
 const YIELDS: usize = 2_000;
 /// How many jobs a leader without helpers makes way after.
@@ -82,7 +82,7 @@ struct Apart<T>(T);
 
 /// Where jobs are put up for the helpers.
 #[derive(Default)]
-pub(super) struct Board {
+pub(super) struct JobSlot {
     job: Apart<AtomicPtr<Job<'static>>>,
     /// Changes with every job, so that a helper takes part in each once.
     number: Apart<AtomicUsize>,
@@ -90,7 +90,7 @@ pub(super) struct Board {
     signed_in: Apart<AtomicUsize>,
     /// Helpers that have come.
     arrived: AtomicUsize,
-    /// Where the leader sat when the team was called together.
+    /// The processor the leader was on when the group was gathered.
     leader: Option<usize>,
     closed: AtomicBool,
 }
@@ -98,11 +98,11 @@ pub(super) struct Board {
 /// Where this thread is.
 #[derive(Clone, Copy)]
 pub(super) enum Place {
-    /// Outside any team.
+    /// Outside any group.
     Outside,
-    /// Leading a team, between its parallel calls.
-    Leading(*const Board),
-    /// In a piece of a team's job: parallel calls made here run on this thread alone.
+    /// Leading a group, between its parallel calls.
+    Leading(*const JobSlot),
+    /// In a piece of a group's job: parallel calls made here run on this thread alone.
     Piece,
 }
 
@@ -121,16 +121,16 @@ pub fn together<R>(work: impl FnOnce() -> R) -> R {
         return work();
     }
     CALLS.fetch_add(1, Ordering::Relaxed);
-    let board = Board { leader: seat::here(), ..Board::default() };
+    let slot = JobSlot { leader: affinity::here(), ..JobSlot::default() };
     rayon::in_place_scope(|scope| {
         for _ in 1..threads {
             scope.spawn(|_| {
-                board.help();
+                slot.help();
                 rayon::spawn(linger);
             });
         }
-        let _close = Close(&board);
-        PLACE.set(Place::Leading(&board));
+        let _close = Close(&slot);
+        PLACE.set(Place::Leading(&slot));
         work()
     })
 }
@@ -138,7 +138,7 @@ pub fn together<R>(work: impl FnOnce() -> R) -> R {
 /// Calls of [`together`] so far.
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 
-/// Keeps a helper awake for the team of the next call, which often comes at once.
+/// Keeps a helper awake for the group of the next call, which often comes at once.
 fn linger() {
     let (calls, mut looks) = (CALLS.load(Ordering::Relaxed), 0);
     while looks < SPINS && CALLS.load(Ordering::Relaxed) == calls {
@@ -146,8 +146,8 @@ fn linger() {
     }
 }
 
-/// Ends a team when its leader is done or unwinds.
-struct Close<'a>(&'a Board);
+/// Ends a group when its leader is done or unwinds.
+struct Close<'a>(&'a JobSlot);
 
 impl Drop for Close<'_> {
     fn drop(&mut self) {
@@ -156,7 +156,7 @@ impl Drop for Close<'_> {
     }
 }
 
-impl Board {
+impl JobSlot {
     /// Runs all pieces of a task and returns when they are done. For the leader only.
     pub(super) fn lead(&self, count: usize, task: &Task<'_>) {
         assert!(count < 1 << 31, "{count} pieces are more than the count of those taken can hold");
@@ -178,11 +178,11 @@ impl Board {
         }
     }
 
-    /// Stands by until the team is closed.
+    /// Stands by until the group is closed.
     fn help(&self) {
         let outer = PLACE.replace(Place::Piece);
         if let Some(taken) = self.leader {
-            seat::leave(taken);
+            affinity::leave(taken);
         }
         self.arrived.fetch_add(1, Ordering::Relaxed);
         let (mut seen, mut looks) = (0, 0);

@@ -1,4 +1,4 @@
-//! The [`Tail`] applied to runs of results that already lie in memory, for kernels that are bound by reading and not by
+//! The [`Epilogue`] applied to runs of results that already lie in memory, for kernels that are bound by reading and not by
 //! arithmetic.
 //!
 //! `out = mask(activation(result + bias + residual [+ out]))`, as everywhere. A run begins on a whole vector, so that its bits
@@ -6,12 +6,12 @@
 
 use crate::activation;
 use crate::disjoint::Disjoint;
+use crate::epilogue::{Activation, Epilogue, Mask};
 use crate::layout::{LANES, stride};
-use crate::tail::{Activation, Mask, Tail};
 use crate::vectorised::vectorised;
 
-/// A [`Tail`] and the output it ends in, shared by tasks that finish different pixels.
-pub(crate) struct TailRows<'a> {
+/// An [`Epilogue`] and the output it ends in, shared by tasks that finish different pixels.
+pub(crate) struct EpilogueRows<'a> {
     out: Disjoint<'a, f32>,
     bits: Option<Disjoint<'a, u8>>,
     bias: Option<Vec<f32>>, // one pixel, padding lanes zero
@@ -21,36 +21,36 @@ pub(crate) struct TailRows<'a> {
     activation: Activation,
 }
 
-impl<'a> TailRows<'a> {
+impl<'a> EpilogueRows<'a> {
     /// # Panics
-    /// If a slice of the tail has not the output's shape.
-    pub(crate) fn new(tail: Tail<'a>, channels: usize, out: &'a mut [f32]) -> Self {
+    /// If a slice of the epilogue has not the output's shape.
+    pub(crate) fn new(epilogue: Epilogue<'a>, channels: usize, out: &'a mut [f32]) -> Self {
         let len = out.len();
         assert_eq!(len % LANES, 0);
-        if let Some(residual) = tail.residual {
+        if let Some(residual) = epilogue.residual {
             assert_eq!(residual.len(), len, "residual");
         }
-        if let Some(mask) = tail.mask {
+        if let Some(mask) = epilogue.mask {
             assert_eq!(mask.bits.len(), len / LANES, "mask");
         }
-        let bias = tail.bias.map(|bias| {
+        let bias = epilogue.bias.map(|bias| {
             assert_eq!(bias.len(), channels, "bias");
             let mut padded = bias.to_vec();
             padded.resize(stride(channels), 0.0);
             padded
         });
-        let bits = tail.bits.map(|bits| {
+        let bits = epilogue.bits.map(|bits| {
             assert_eq!(bits.len(), len / LANES, "bits");
             Disjoint::new(bits)
         });
-        TailRows {
+        EpilogueRows {
             out: Disjoint::new(out),
             bits,
             bias,
-            residual: tail.residual,
-            mask: tail.mask,
-            accumulate: tail.accumulate,
-            activation: tail.activation,
+            residual: epilogue.residual,
+            mask: epilogue.mask,
+            accumulate: epilogue.accumulate,
+            activation: epilogue.activation,
         }
     }
 
