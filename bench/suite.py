@@ -110,7 +110,6 @@ def shape_of(path):
     import numpy
 
     _, dims = declared(path)
-    stored = path.with_suffix("").with_suffix(".ref.npz") if path.suffix == ".onnx" else None
     stored = path.parent / (path.name[: -len(".onnx")] + ".ref.npz")
     if None in dims and stored.is_file():
         return tuple(numpy.load(stored)["input"].shape)
@@ -212,16 +211,16 @@ class OnnxRuntime:
         return [self.clock.time(lambda: self.session.run(None, self.feed)) for _ in range(1 + TURN)][1:]
 
 
-def bench_command(path, shape, threads):
+def bench_command(path, shape, options):
     size = f"{shape[2]}x{shape[3]}"
-    return [BINARY, "model", "bench", path, "--size", size, "--threads", str(threads)]
+    return [options.binary, "model", "bench", path, "--size", size, "--threads", str(options.threads)]
 
 
 class Ours:
     """evenkeel, in a process of its own that waits for orders."""
 
     def __init__(self, path, shape, options):
-        command = [*bench_command(path, shape, options.threads), "--respond"]
+        command = [*bench_command(path, shape, options), "--respond"]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.cpu_time = options.cpu_time
 
@@ -306,7 +305,7 @@ def medians(peers, mode, options):
 def memory_ratio(name, path, shape, options):
     command = [sys.executable, __file__, "--torch-memory", name, str(path), *map(str, shape), "--threads", str(options.threads)]
     theirs = subprocess.run(command, capture_output=True, text=True)
-    report = subprocess.run([*bench_command(path, shape, options.threads), "--rounds", "3", "--json"],
+    report = subprocess.run([*bench_command(path, shape, options), "--rounds", "3", "--json"],
                             capture_output=True, text=True)  # fmt: skip
     if theirs.returncode or report.returncode:
         return None
@@ -317,7 +316,7 @@ def memory_ratio(name, path, shape, options):
 def compare(name, path, shape, options):
     peers, refused = peers_of(name, path, shape, options)
     row = {"network": name, "shape": list(shape), "refused": refused}
-    facts = subprocess.run([*bench_command(path, shape, options.threads), "--rounds", "1", "--json"],
+    facts = subprocess.run([*bench_command(path, shape, options), "--rounds", "1", "--json"],
                            capture_output=True, text=True, check=True).stdout  # fmt: skip
     flops, peak = (json.loads(facts)[key] for key in ("flops", "fma_peak_gflops_per_second"))
     for mode in ("forward", "gradient"):
@@ -385,6 +384,7 @@ def main():
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--cpu-time", action="store_true", help="processor time of one thread")
     parser.add_argument("--exports", type=pathlib.Path, default=HERE.parent / "target" / "suite")
+    parser.add_argument("--binary", type=pathlib.Path, default=BINARY, help="the evenkeel to measure")
     parser.add_argument("--json", type=pathlib.Path, help="write everything measured to this file")
     parser.add_argument("--no-memory", dest="memory", action="store_false")
     parser.add_argument("--torch-memory", nargs=6, help=argparse.SUPPRESS)
