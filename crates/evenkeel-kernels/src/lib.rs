@@ -25,6 +25,7 @@ pub mod softmax;
 
 mod disjoint;
 mod epilogue_rows;
+mod lanes;
 #[cfg(test)]
 mod seeded;
 mod taps;

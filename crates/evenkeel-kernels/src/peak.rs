@@ -1,7 +1,7 @@
 //! How fast this machine multiplies and adds: the ceiling that every kernel's GFLOP/s is a share of.
 //!
 //! Chains of fused multiply-adds that never leave the registers, as many as hide the instruction's latency, on each thread at
-//! once. Where there is no AVX2 the same is done with plain numbers, and the answer says what plain code can reach.
+//! once. With the set of instructions that the kernels use; where there is no AVX2 the same is done with plain numbers, and the answer says what plain code can reach.
 
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
@@ -42,6 +42,12 @@ fn rate(time: Duration) -> f64 {
 /// Runs `rounds` steps of all chains and answers how many operations that was.
 fn chains(rounds: usize) -> f64 {
     #[cfg(target_arch = "x86_64")]
+    if crate::cpu::avx512().is_some() {
+        // SAFETY: the machine has AVX-512.
+        unsafe { chains_avx512(rounds) };
+        return (rounds * CHAINS * 16 * 2) as f64;
+    }
+    #[cfg(target_arch = "x86_64")]
     if crate::cpu::avx2().is_some() {
         // SAFETY: the machine has AVX2 and FMA.
         unsafe { chains_avx2(rounds) };
@@ -67,6 +73,20 @@ fn chains_avx2(rounds: usize) {
     for _ in 0..rounds {
         for sum in &mut sums {
             *sum = _mm256_fmadd_ps(*sum, a, b);
+        }
+    }
+    std::hint::black_box(sums);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+fn chains_avx512(rounds: usize) {
+    use std::arch::x86_64::{_mm512_fmadd_ps, _mm512_set1_ps};
+    let (a, b) = (_mm512_set1_ps(std::hint::black_box(0.999)), _mm512_set1_ps(std::hint::black_box(0.001)));
+    let mut sums = [_mm512_set1_ps(1.0); CHAINS];
+    for _ in 0..rounds {
+        for sum in &mut sums {
+            *sum = _mm512_fmadd_ps(*sum, a, b);
         }
     }
     std::hint::black_box(sums);

@@ -1,11 +1,10 @@
-//! The [`Epilogue`] in vectors: what the AVX2 kernels do to eight results at a time before they store them.
+//! The [`Epilogue`] in vectors: what the vector kernels do to results before they store them.
 //!
-//! `out = mask(activation(result + bias + residual [+ out]))`, in this order, as everywhere. Eight lanes that begin on a
-//! multiple of eight are stored whole: lanes past the last channel are padding.
-
-use std::arch::x86_64::*;
+//! `out = mask(activation(result + bias + residual [+ out]))`, in this order, as everywhere. A vector begins on a multiple
+//! of eight and is stored in whole eights: lanes past the last channel are padding.
 
 use crate::epilogue::{Activation, Epilogue};
+use crate::lanes::Lanes;
 
 /// An [`Epilogue`] as raw pointers, so that threads can share it; null where the epilogue has nothing.
 #[derive(Clone, Copy)]
@@ -61,130 +60,108 @@ impl Finish {
     /// Asks for the cache lines that `V` vectors of results at `at` will go to.
     ///
     /// # Safety
-    /// `at + 8 * V` elements are in range.
+    /// `at` is in range.
     #[inline(always)]
-    pub(crate) unsafe fn expect<const V: usize>(&self, at: usize) {
-        // SAFETY: promised by the caller.
-        unsafe {
-            _mm_prefetch::<_MM_HINT_T0>(self.out.add(at).cast());
-            _mm_prefetch::<_MM_HINT_T0>(self.out.add(at + 8 * V - 1).cast());
-        }
+    pub(crate) unsafe fn expect<L: Lanes, const V: usize>(&self, l: L, at: usize) {
+        l.prefetch_near(self.out.wrapping_add(at));
+        l.prefetch_near(self.out.wrapping_add(at + L::WIDTH * V - 1));
     }
 
-    /// Finishes `R` rows of `V` vectors of results, row `r` into elements `at[r] .. at[r] + 8 * V`.
+    /// Finishes `R` rows of `V` vectors of results, row `r` into the elements from `at[r]` on; the last vector has the lanes of
+    /// `last`.
     ///
     /// # Safety
-    /// The machine has AVX2; each `at` is a multiple of eight and its elements are in range; no other thread touches them.
+    /// Each `at` is a multiple of eight and its elements are in range; no other thread touches them.
     #[inline(always)]
-    pub(crate) unsafe fn tile<const R: usize, const V: usize>(
+    pub(crate) unsafe fn tile<L: Lanes, const R: usize, const V: usize>(
         self,
-        mut tile: [[__m256; V]; R],
-        bias: [__m256; V],
+        l: L,
+        mut tile: [[L::Vector; V]; R],
+        bias: [L::Vector; V],
         at: [usize; R],
+        last: L::Part,
     ) {
+        let mut parts = [l.part(L::WIDTH); V];
+        parts[V - 1] = last;
         // SAFETY: promised by the caller.
         unsafe {
-            for (row, values) in tile.iter_mut().enumerate() {
-                for (v, value) in values.iter_mut().enumerate() {
-                    *value = _mm256_add_ps(*value, bias[v]);
-                    if !self.residual.is_null() {
-                        *value = _mm256_add_ps(*value, _mm256_loadu_ps(self.residual.add(at[row] + 8 * v)));
+            for r in 0..R {
+                for v in 0..V {
+                    tile[r][v] = l.add(tile[r][v], bias[v]);
+                }
+            }
+            if !self.residual.is_null() {
+                for r in 0..R {
+                    for v in 0..V {
+                        let more = l.load_part(self.residual.add(at[r] + L::WIDTH * v), parts[v]);
+                        tile[r][v] = l.add(tile[r][v], more);
                     }
                 }
             }
             if self.accumulate {
-                for (row, values) in tile.iter_mut().enumerate() {
-                    for (v, value) in values.iter_mut().enumerate() {
-                        *value = _mm256_add_ps(*value, _mm256_loadu_ps(self.out.add(at[row] + 8 * v)));
+                for r in 0..R {
+                    for v in 0..V {
+                        let more = l.load_part(self.out.add(at[r] + L::WIDTH * v), parts[v]);
+                        tile[r][v] = l.add(tile[r][v], more);
                     }
                 }
             }
             if !self.bits.is_null() {
-                for (row, values) in tile.iter().enumerate() {
-                    for (v, &value) in values.iter().enumerate() {
-                        *self.bits.add(at[row] / 8 + v) = bits(value, self.activation);
+                for r in 0..R {
+                    for v in 0..V {
+                        let bits = bits(l, self.activation, tile[r][v]);
+                        l.store_bits(self.bits.add((at[r] + L::WIDTH * v) / 8), bits, parts[v]);
                     }
                 }
             }
-            activate(&mut tile, self.activation);
+            activate(l, self.activation, tile.as_flattened_mut());
             if !self.mask.is_null() {
-                for (row, values) in tile.iter_mut().enumerate() {
-                    for (v, value) in values.iter_mut().enumerate() {
-                        let slopes = slopes(*self.mask.add(at[row] / 8 + v), self.on, self.off);
-                        *value = _mm256_mul_ps(*value, slopes);
+                let (on, off) = (l.splat(self.on), l.splat(self.off));
+                for r in 0..R {
+                    for v in 0..V {
+                        let set = l.load_bits(self.mask.add((at[r] + L::WIDTH * v) / 8), parts[v]);
+                        tile[r][v] = l.mul(tile[r][v], l.select(set, on, off));
                     }
                 }
             }
-            for (row, values) in tile.iter().enumerate() {
-                for (v, &value) in values.iter().enumerate() {
-                    _mm256_storeu_ps(self.out.add(at[row] + 8 * v), value);
+            for r in 0..R {
+                for v in 0..V {
+                    l.store_part(self.out.add(at[r] + L::WIDTH * v), tile[r][v], parts[v]);
                 }
             }
         }
     }
 }
 
-/// The activation's bits at eight values.
+/// The activation's bits at the values of a vector.
 #[inline(always)]
-unsafe fn bits(v: __m256, activation: Activation) -> u8 {
-    // SAFETY: only the caller's promise that the machine has AVX2 is used.
-    unsafe {
-        let set = match activation {
-            Activation::None => return 0xff,
-            Activation::Relu | Activation::LeakyRelu(_) => {
-                _mm256_cmp_ps::<_CMP_GT_OQ>(v, _mm256_setzero_ps())
-            }
-            Activation::Clip(low, high) => _mm256_and_ps(
-                _mm256_cmp_ps::<_CMP_GT_OQ>(v, _mm256_set1_ps(low)),
-                _mm256_cmp_ps::<_CMP_LT_OQ>(v, _mm256_set1_ps(high)),
-            ),
-        };
-        _mm256_movemask_ps(set) as u8
+pub(crate) fn bits<L: Lanes>(l: L, activation: Activation, v: L::Vector) -> u16 {
+    match activation {
+        Activation::None => u16::MAX,
+        Activation::Relu | Activation::LeakyRelu(_) => l.greater(v, l.splat(0.0)),
+        Activation::Clip(low, high) => l.greater(v, l.splat(low)) & l.greater(l.splat(high), v),
     }
 }
 
-/// The activation of every value of a tile.
-///
-/// # Safety
-/// The machine has AVX2.
+/// The activation of every value of some vectors.
 #[inline(always)]
-pub(crate) unsafe fn activate<const R: usize, const V: usize>(
-    tile: &mut [[__m256; V]; R],
-    activation: Activation,
-) {
-    // SAFETY: only the caller's promise that the machine has AVX2 is used.
-    unsafe {
-        let zero = _mm256_setzero_ps();
-        match activation {
-            Activation::None => {}
-            Activation::Relu => {
-                for value in tile.as_flattened_mut() {
-                    *value = _mm256_max_ps(*value, zero);
-                }
-            }
-            Activation::LeakyRelu(slope) => {
-                for value in tile.as_flattened_mut() {
-                    let below = _mm256_mul_ps(*value, _mm256_set1_ps(slope));
-                    *value = _mm256_blendv_ps(below, *value, _mm256_cmp_ps::<_CMP_GT_OQ>(*value, zero));
-                }
-            }
-            Activation::Clip(low, high) => {
-                let (low, high) = (_mm256_set1_ps(low), _mm256_set1_ps(high));
-                for value in tile.as_flattened_mut() {
-                    *value = _mm256_min_ps(_mm256_max_ps(*value, low), high);
-                }
+pub(crate) fn activate<L: Lanes>(l: L, activation: Activation, values: &mut [L::Vector]) {
+    match activation {
+        Activation::None => {}
+        Activation::Relu => {
+            for v in values {
+                *v = l.max(*v, l.splat(0.0));
             }
         }
-    }
-}
-
-/// `on` in the lanes whose bit is set, `off` in the others.
-#[inline(always)]
-unsafe fn slopes(byte: u8, on: f32, off: f32) -> __m256 {
-    // SAFETY: only the caller's promise that the machine has AVX2 is used.
-    unsafe {
-        let lane = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
-        let set = _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(i32::from(byte)), lane), lane);
-        _mm256_blendv_ps(_mm256_set1_ps(off), _mm256_set1_ps(on), _mm256_castsi256_ps(set))
+        Activation::LeakyRelu(slope) => {
+            for v in values {
+                *v = l.select(l.greater(*v, l.splat(0.0)), *v, l.mul(*v, l.splat(slope)));
+            }
+        }
+        Activation::Clip(low, high) => {
+            for v in values {
+                *v = l.min(l.max(*v, l.splat(low)), l.splat(high));
+            }
+        }
     }
 }

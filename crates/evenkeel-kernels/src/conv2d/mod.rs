@@ -6,7 +6,7 @@
 pub mod choose;
 mod direct;
 #[cfg(target_arch = "x86_64")]
-mod finish;
+pub(crate) mod finish;
 mod grouped;
 mod pair;
 pub mod reference;
@@ -22,6 +22,8 @@ pub use pair::{Layer, pair_forward, pair_serves};
 pub use stem::{stem_forward, stem_pullback, stem_serves};
 pub use weights::Weights;
 
+#[cfg(target_arch = "x86_64")]
+use crate::cpu;
 use crate::epilogue::Epilogue;
 use crate::{depthwise, layout};
 
@@ -142,10 +144,17 @@ fn run(
             winograd::run(weights.winograd(tile, direction), geometry, from, to, epilogue);
         }
         #[cfg(target_arch = "x86_64")]
-        Algorithm::Direct | Algorithm::Grouped => {
-            let proof = crate::cpu::avx2().expect("serves() asked");
-            let kernel = if algorithm == Algorithm::Direct { direct::run } else { grouped::run };
-            kernel(proof, (geometry, direction), weights, from, to, epilogue);
+        Algorithm::Direct => match (cpu::avx512(), cpu::avx2()) {
+            (Some(l), _) => direct::run(l, (geometry, direction), weights, from, to, epilogue),
+            (_, l) => {
+                let l = l.expect("serves() asked");
+                direct::run(l, (geometry, direction), weights, from, to, epilogue);
+            }
+        },
+        #[cfg(target_arch = "x86_64")]
+        Algorithm::Grouped => {
+            let proof = cpu::avx2().expect("serves() asked");
+            grouped::run(proof, (geometry, direction), weights, from, to, epilogue);
         }
         #[cfg(not(target_arch = "x86_64"))]
         Algorithm::Direct | Algorithm::Grouped => unreachable!("serves() refused"),

@@ -4,19 +4,19 @@
 //! `sum over (p, t) that read i of w[., t] * g[n, p, .]`. A sum's order is that of the taps, whatever the tiles and the threads.
 //! With one vector of weights a tap and no sum over channels, the work is one multiply-add per loaded vector.
 
-#[cfg(target_arch = "x86_64")]
-mod avx2;
-#[cfg(target_arch = "x86_64")]
-mod finish;
 mod reference;
 #[cfg(target_arch = "x86_64")]
 mod runs;
 #[cfg(test)]
 mod tests;
+#[cfg(target_arch = "x86_64")]
+mod tiles;
 
 use crate::conv2d::Geometry;
+#[cfg(target_arch = "x86_64")]
+use crate::cpu;
 use crate::epilogue::Epilogue;
-use crate::layout::stride;
+use crate::layout::{LANES, stride};
 use crate::taps::Axis;
 
 /// Depthwise weights, tap by tap: `[kernel_h * kernel_w][stride(out_c)]`, padding lanes zero.
@@ -69,11 +69,14 @@ pub fn forward(
     epilogue: Epilogue<'_>,
 ) {
     check(geometry, weights, input.len(), output.len());
+    check_epilogue(&epilogue, geometry.out_c, output.len());
     #[cfg(target_arch = "x86_64")]
-    if let Some(proof) = crate::cpu::avx2()
-        && geometry.in_c == geometry.out_c
-    {
-        return avx2::forward(proof, geometry, weights, input, output, epilogue);
+    if geometry.in_c == geometry.out_c {
+        match (cpu::avx512(), cpu::avx2()) {
+            (Some(l), _) => return tiles::forward(l, geometry, weights, input, output, epilogue),
+            (_, Some(l)) => return tiles::forward(l, geometry, weights, input, output, epilogue),
+            _ => {}
+        }
     }
     reference::forward(geometry, weights, input, output, epilogue);
 }
@@ -90,11 +93,14 @@ pub fn pullback(
     epilogue: Epilogue<'_>,
 ) {
     check(geometry, weights, grad_in.len(), grad_out.len());
+    check_epilogue(&epilogue, geometry.in_c, grad_in.len());
     #[cfg(target_arch = "x86_64")]
-    if let Some(proof) = crate::cpu::avx2()
-        && geometry.in_c == geometry.out_c
-    {
-        return avx2::pullback(proof, geometry, weights, grad_out, grad_in, epilogue);
+    if geometry.in_c == geometry.out_c {
+        match (cpu::avx512(), cpu::avx2()) {
+            (Some(l), _) => return tiles::pullback(l, geometry, weights, grad_out, grad_in, epilogue),
+            (_, Some(l)) => return tiles::pullback(l, geometry, weights, grad_out, grad_in, epilogue),
+            _ => {}
+        }
     }
     reference::pullback(geometry, weights, grad_out, grad_in, epilogue);
 }
@@ -104,6 +110,13 @@ fn check(g: &Geometry, weights: &Packed, input: usize, output: usize) {
     assert_eq!((weights.channels, weights.kernel), (g.out_c, g.kernel), "weights of {g:?}");
     assert_eq!(input, g.batch * g.in_h * g.in_w * stride(g.in_c), "input of {g:?}");
     assert_eq!(output, g.batch * g.out_h() * g.out_w() * stride(g.out_c), "output of {g:?}");
+}
+
+fn check_epilogue(epilogue: &Epilogue<'_>, channels: usize, len: usize) {
+    assert!(epilogue.bias.is_none_or(|bias| bias.len() == channels), "one bias a channel");
+    assert!(epilogue.residual.is_none_or(|residual| residual.len() == len), "size of the residual");
+    assert!(epilogue.bits.as_ref().is_none_or(|bits| bits.len() == len / LANES), "size of the bits");
+    assert!(epilogue.mask.is_none_or(|mask| mask.bits.len() == len / LANES), "size of the mask");
 }
 
 fn axes(g: &Geometry) -> [Axis; 2] {

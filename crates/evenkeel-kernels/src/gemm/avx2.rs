@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use super::packed::pack_panel;
-use super::tile::{Line, PANEL, block_rows, multiply_add};
+use super::tile::{Line, PANEL, block_rows, columns, multiply_add};
 use super::{Operand, Packed, Scale, Shape};
 use crate::cpu::Avx2;
 use crate::disjoint::Disjoint;
@@ -40,7 +40,7 @@ pub(super) enum Right<'a> {
 }
 
 /// Runs the products. Sizes are checked.
-pub(super) fn run(_proof: Avx2, shape: Shape, a: Operand<'_>, b: Right<'_>, c: &mut [f32], scale: Scale) {
+pub(super) fn run(proof: Avx2, shape: Shape, a: Operand<'_>, b: Right<'_>, c: &mut [f32], scale: Scale) {
     if c.is_empty() {
         return;
     }
@@ -58,7 +58,7 @@ pub(super) fn run(_proof: Avx2, shape: Shape, a: Operand<'_>, b: Right<'_>, c: &
     if tasks < wanted {
         split[1] = (split[1] * wanted.div_ceil(tasks)).min(panels);
     }
-    let job = Job { shape, a, b, c: Disjoint::new(c), scale, chunk };
+    let job = Job { proof, shape, a, b, c: Disjoint::new(c), scale, chunk };
     let task = |i: usize| {
         let (batch, row, column) = (i / (split[0] * split[1]), i / split[1] % split[0], i % split[1]);
         let rows = row * shape.m / split[0]..(row + 1) * shape.m / split[0];
@@ -85,6 +85,7 @@ thread_local! {
 }
 
 struct Job<'a> {
+    proof: Avx2,
     shape: Shape,
     a: Operand<'a>,
     b: Right<'a>,
@@ -192,7 +193,7 @@ impl Job<'_> {
             let steps = span * k / spans..(span + 1) * k / spans;
             let mut row = 0;
             while row < rows.len() {
-                let block = block_rows(rows.len() - row);
+                let block = block_rows(rows.len() - row, 6);
                 let tile = Tile {
                     lines: lines.wrapping_add(steps.start),
                     steps: steps.len(),
@@ -231,7 +232,7 @@ impl Job<'_> {
             for r in 0..R {
                 rows[r] = a.add(r * stride);
             }
-            multiply_add::<R, 2>(&mut acc, rows, tile.lines, tile.steps);
+            multiply_add(self.proof, &mut acc, rows, columns::<Avx2, 2>(tile.lines, 0), tile.steps);
             for r in 0..R {
                 if !tile.starts {
                     for v in 0..2 {

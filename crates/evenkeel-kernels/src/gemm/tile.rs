@@ -1,44 +1,50 @@
-//! The register tile that the matrix product and the convolutions share: six rows by sixteen columns.
+//! The register tile that the matrix product and the convolutions share: a few rows by two vectors of columns.
 //!
 //! The right side is packed in lines of sixteen columns, one for each step of the sum; the left side is read where it lies. Each
 //! result is a chain of fused multiply-adds in the order of the steps, so a tile's shape never shows in its values.
 
-#[cfg(target_arch = "x86_64")]
-use std::arch::x86_64::*;
+use crate::lanes::Lanes;
 
-/// Columns of one panel: two vectors of eight.
+/// Columns of one panel: two vectors of eight or one of sixteen.
 pub(crate) const PANEL: usize = 16;
-/// Rows of the largest tile.
-#[cfg(target_arch = "x86_64")]
-pub(crate) const ROWS: usize = 6;
 
 /// One step of a panel, on a cache line of its own.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
 pub(crate) struct Line(pub(crate) [f32; PANEL]);
 
-/// Rows of the next tile when `left` rows are left. Tiles of four to six rows keep the multipliers busy, smaller ones wait for
-/// their own sums.
-#[cfg(target_arch = "x86_64")]
-pub(crate) fn block_rows(left: usize) -> usize {
-    match left {
-        0..=6 => left,
-        7..=9 => left.div_ceil(2),
-        _ if left % 6 == 1 => 5,
-        _ => 6,
-    }
+/// Rows of the next tile when `left` rows are left and a tile has at most `most`: as few tiles as can be, and those even, because
+/// a small one waits for its own sums.
+#[inline]
+pub(crate) fn block_rows(left: usize, most: usize) -> usize {
+    left.div_ceil(left.div_ceil(most).max(1))
 }
 
-/// `acc[r] += sum over i of rows[r][i] * lines[i]`, one chain of multiply-adds for each sum.
+/// Where the vectors of a tile's columns begin in panels `pitch` elements apart.
 ///
 /// # Safety
-/// The machine has AVX2 and FMA; each row has `steps` values and there are as many lines.
-#[cfg(target_arch = "x86_64")]
+/// As many panels as the vectors fill are there.
 #[inline(always)]
-pub(crate) unsafe fn multiply_add<const R: usize, const V: usize>(
-    acc: &mut [[__m256; V]; R],
+pub(crate) unsafe fn columns<L: Lanes, const V: usize>(lines: *const Line, pitch: usize) -> [*const f32; V] {
+    let mut columns = [lines.cast::<f32>(); V];
+    for (v, column) in columns.iter_mut().enumerate() {
+        let lane = v * L::WIDTH;
+        // SAFETY: promised by the caller.
+        *column = unsafe { column.add(lane / PANEL * pitch + lane % PANEL) };
+    }
+    columns
+}
+
+/// `acc[r][v] += sum over i of rows[r][i] * columns[v][16 * i ..]`, one chain of multiply-adds for each sum.
+///
+/// # Safety
+/// Each row has `steps` values, and there is a vector at every sixteenth element of the columns for as many steps.
+#[inline(always)]
+pub(crate) unsafe fn multiply_add<L: Lanes, const R: usize, const V: usize>(
+    l: L,
+    acc: &mut [[L::Vector; V]; R],
     rows: [*const f32; R],
-    lines: *const Line,
+    columns: [*const f32; V],
     steps: usize,
 ) {
     // SAFETY: promised by the caller.
@@ -47,12 +53,12 @@ pub(crate) unsafe fn multiply_add<const R: usize, const V: usize>(
         // Four steps a turn, which pays where there are many turns.
         while steps >= 64 && i + 4 <= steps {
             for j in i..i + 4 {
-                step(acc, rows, lines, j);
+                step(l, acc, rows, columns, j);
             }
             i += 4;
         }
         while i < steps {
-            step(acc, rows, lines, i);
+            step(l, acc, rows, columns, i);
             i += 1;
         }
     }
@@ -62,25 +68,24 @@ pub(crate) unsafe fn multiply_add<const R: usize, const V: usize>(
 ///
 /// # Safety
 /// As there.
-#[cfg(target_arch = "x86_64")]
 #[inline(always)]
-unsafe fn step<const R: usize, const V: usize>(
-    acc: &mut [[__m256; V]; R],
+pub(crate) unsafe fn step<L: Lanes, const R: usize, const V: usize>(
+    l: L,
+    acc: &mut [[L::Vector; V]; R],
     rows: [*const f32; R],
-    lines: *const Line,
+    columns: [*const f32; V],
     i: usize,
 ) {
     // SAFETY: promised by the caller.
     unsafe {
-        let line = lines.add(i).cast::<f32>();
-        let mut b = [_mm256_setzero_ps(); V];
+        let mut b = [l.splat(0.0); V];
         for v in 0..V {
-            b[v] = _mm256_load_ps(line.add(8 * v));
+            b[v] = l.load(columns[v].add(i * PANEL));
         }
         for r in 0..R {
-            let a = _mm256_broadcast_ss(&*rows[r].add(i));
+            let a = l.splat(*rows[r].add(i));
             for v in 0..V {
-                acc[r][v] = _mm256_fmadd_ps(a, b[v], acc[r][v]);
+                acc[r][v] = l.mul_add(a, b[v], acc[r][v]);
             }
         }
     }

@@ -6,10 +6,12 @@
 //! chain of multiply-adds over taps and channels, whatever the blocking, so it is the same for any batch and thread count.
 
 #[cfg(target_arch = "x86_64")]
-mod avx2;
+mod job;
+#[cfg(target_arch = "x86_64")]
+mod tile;
 
 #[cfg(target_arch = "x86_64")]
-pub(crate) use avx2::run;
+pub(crate) use job::run;
 
 use super::{Direction, Geometry};
 

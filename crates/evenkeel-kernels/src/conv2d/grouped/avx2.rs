@@ -22,7 +22,7 @@ const BLOCK: [usize; 2] = [8, 32];
 
 /// Runs the convolution in `direction`. `from` and `to` are the maps read and written, already checked against the geometry.
 pub(crate) fn run(
-    _proof: Avx2,
+    proof: Avx2,
     (geometry, direction): (&Geometry, Direction),
     weights: &Weights,
     from: &[f32],
@@ -40,6 +40,7 @@ pub(crate) fn run(
             [0, 1].map(|axis| pass.taps.iter().map(|tap| tap.shift[axis]).reduce(pick).unwrap_or(0))
         });
         let job = Job {
+            proof,
             spread: weights.spread(direction),
             halo: [0, 1].map(|axis| (high[axis] - low[axis]) as usize + 1),
             low,
@@ -57,6 +58,7 @@ pub(crate) fn run(
 
 /// One pass over one batch.
 struct Job<'a> {
+    proof: Avx2,
     pass: &'a Pass,
     spread: &'a Spread,
     /// The least shift of a tap, and how many pixels the taps reach over.
@@ -216,7 +218,7 @@ impl Job<'_> {
             for p in 0..P {
                 at[p] += p * self.pass.step[1] * stride;
             }
-            self.finish.tile(acc, [_mm256_loadu_ps(tile.bias.as_ptr())], at);
+            self.finish.tile(self.proof, acc, [_mm256_loadu_ps(tile.bias.as_ptr())], at, ());
         }
         P
     }

@@ -1,15 +1,17 @@
 //! A pointwise convolution and the depthwise one that reads it, in one pass that keeps no map between them.
 //!
-//! Sixteen channels at a time, row after row: pointwise results go to a ring of as many rows as the depthwise kernel is high, small
+//! Two vectors of channels at a time, row after row: pointwise results go to a ring of as many rows as the depthwise kernel is high, small
 //! enough for the first-level cache, and from there to the output. Each value is the chain of operations that the two
 //! kernels do one after the other, so the bytes are the same.
 
 #[cfg(target_arch = "x86_64")]
-mod avx2;
+mod pass;
 #[cfg(test)]
 mod tests;
 
 use super::{Algorithm, Direction, Geometry, Weights, choose};
+#[cfg(target_arch = "x86_64")]
+use crate::cpu;
 use crate::epilogue::Activation;
 use crate::layout::stride;
 
@@ -70,5 +72,8 @@ pub fn pair_forward(first: Layer<'_>, second: Layer<'_>, x: &[f32], out: &mut [f
         "size of the map written, {b:?}"
     );
     #[cfg(target_arch = "x86_64")]
-    avx2::run(crate::cpu::avx2().expect("pair_serves() asked"), first, second, x, out);
+    match (cpu::avx512(), cpu::avx2()) {
+        (Some(l), _) => pass::run(l, first, second, x, out),
+        (_, l) => pass::run(l.expect("pair_serves() asked"), first, second, x, out),
+    }
 }

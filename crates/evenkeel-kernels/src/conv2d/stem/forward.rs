@@ -12,7 +12,7 @@ use crate::conv2d::finish::Finish;
 use crate::conv2d::weights::{Panels, Weights};
 use crate::cpu::Avx2;
 use crate::epilogue::Epilogue;
-use crate::gemm::tile::{Line, PANEL, block_rows, multiply_add};
+use crate::gemm::tile::{Line, PANEL, block_rows, columns, multiply_add};
 use crate::{layout, parallel};
 
 /// Bytes of padded image rows a band may have.
@@ -20,7 +20,7 @@ const BAND_BYTES: usize = 128 << 10;
 
 /// Runs the stem. Sizes are checked.
 pub(super) fn run(
-    _proof: Avx2,
+    proof: Avx2,
     g: &Geometry,
     weights: &Weights,
     x: &[f32],
@@ -37,6 +37,7 @@ pub(super) fn run(
     let rows = (affordable.saturating_sub(reach) / g.stride[0]).clamp(1, 16).min(out_h);
     let bands = out_h.div_ceil(rows);
     let job = Job {
+        proof,
         g,
         panels: weights.stem_panels(),
         runs: runs(g, pitch, (rows - 1) * g.stride[0] + reach + 1),
@@ -82,6 +83,7 @@ fn runs(g: &Geometry, pitch: usize, rows: usize) -> Vec<Run> {
 }
 
 struct Job<'a> {
+    proof: Avx2,
     g: &'a Geometry,
     panels: &'a Panels,
     runs: Vec<Run>,
@@ -122,7 +124,7 @@ impl Job<'_> {
                 let out = ((n * g.out_h() + y) * g.out_w()) * stride + channel;
                 let mut x = 0;
                 while x < g.out_w() {
-                    let block = block_rows(g.out_w() - x);
+                    let block = block_rows(g.out_w() - x, 6);
                     let tile = Tile { lines, bias: &bias, out: out + x * stride, stride };
                     // SAFETY: the padded rows reach as far as the last pixel's last tap.
                     unsafe {
@@ -161,7 +163,8 @@ impl Job<'_> {
                 for r in 0..R {
                     rows[r] = from.add(run.offset + r * self.g.stride[1]);
                 }
-                multiply_add::<R, V>(&mut acc, rows, tile.lines.add(run.line), run.steps);
+                let columns = columns::<Avx2, V>(tile.lines.add(run.line), 0);
+                multiply_add(self.proof, &mut acc, rows, columns, run.steps);
             }
             let (mut bias, mut at) = ([_mm256_setzero_ps(); V], [0; R]);
             for v in 0..V {
@@ -170,7 +173,7 @@ impl Job<'_> {
             for r in 0..R {
                 at[r] = tile.out + r * tile.stride;
             }
-            self.finish.tile(acc, bias, at);
+            self.finish.tile(self.proof, acc, bias, at, ());
         }
     }
 }

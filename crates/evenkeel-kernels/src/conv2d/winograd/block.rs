@@ -7,14 +7,12 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use super::finish::{Finish, Place};
-use super::lanes::{Lanes, Portable};
 use super::packed::{CHUNK, Packed};
-use super::product::{Operands, ROWS, product};
+use super::product::{Operands, product};
 use super::{Tile, transform};
 use crate::buffer::{Buffer, Pool};
-#[cfg(target_arch = "x86_64")]
-use crate::cpu;
-use crate::{layout, parallel};
+use crate::lanes::{Kernel, Lanes, Portable};
+use crate::{cpu, layout, parallel};
 
 /// Elements added to each point's plane, so that the planes do not fall on the same cache sets.
 const SKEW: usize = 16;
@@ -40,6 +38,25 @@ struct Part<'a> {
     tiles: Range<usize>,
     chunks: Range<usize>,
     scratch: &'a mut [f32],
+}
+
+/// The computation of one part: it must exist, and no other task may compute any of it meanwhile.
+struct Compute<'a> {
+    job: &'a Job<'a>,
+    part: Part<'a>,
+}
+
+impl<L: Lanes> Kernel<L> for Compute<'_> {
+    #[inline(always)]
+    fn run(self, l: L) {
+        // SAFETY: whoever makes a `Compute` promises it.
+        unsafe {
+            match self.job.packed.tile {
+                Tile::F2 => self.job.compute::<L, 4, 2>(l, self.part),
+                Tile::F4 => self.job.compute::<L, 6, 4>(l, self.part),
+            }
+        }
+    }
 }
 
 /// One tile's values at every point: where those at the first point start, and the elements from one point's to the next's.
@@ -68,8 +85,19 @@ const BLOCK_BYTES: usize = 4 << 20;
 const BLOCK_TILES: usize = 48;
 
 impl Job<'_> {
-    /// Computes everything, split over blocks of tiles and, where those are few, over output channels.
+    /// Computes everything with the instructions in use.
     pub(super) fn run(&self) {
+        #[cfg(target_arch = "x86_64")]
+        match (cpu::avx512(), cpu::avx2()) {
+            (Some(l), _) => return self.run_with(l),
+            (_, Some(l)) => return self.run_with(l),
+            _ => {}
+        }
+        self.run_with(Portable);
+    }
+
+    /// Computes everything, split over blocks of tiles and, where those are few, over output channels.
+    fn run_with<L: Lanes>(&self, l: L) {
         let tiles = self.batch * self.origins[0].len() * self.origins[1].len();
         let chunks = self.packed.chunks();
         if tiles * chunks == 0 {
@@ -77,7 +105,7 @@ impl Job<'_> {
         }
         let threads = parallel::threads();
         let tile_bytes = self.packed.tile.points() * layout::stride(self.packed.from_c) * size_of::<f32>();
-        let most = (BLOCK_BYTES / tile_bytes.max(1)).clamp(ROWS, BLOCK_TILES);
+        let most = (BLOCK_BYTES / tile_bytes.max(1)).clamp(L::ROWS, BLOCK_TILES);
         let blocks = tiles.div_ceil(most).next_multiple_of(threads).min(tiles);
         let groups = (2 * threads).div_ceil(blocks).min(chunks);
         parallel::each(blocks * groups, |task| {
@@ -85,44 +113,10 @@ impl Job<'_> {
             let tiles = block * tiles / blocks..(block + 1) * tiles / blocks;
             let chunks = group * chunks / groups..(group + 1) * chunks / groups;
             with_scratch(self.scratch(tiles.len()), |scratch| {
-                // SAFETY: the parts exist and are disjoint.
-                unsafe { self.part(Part { tiles, chunks, scratch }) }
+                // Parts exist and are disjoint, as `Compute` asks.
+                l.run(Compute { job: self, part: Part { tiles, chunks, scratch } });
             });
         });
-    }
-
-    /// # Safety
-    /// As for [`Job::compute`].
-    unsafe fn part(&self, part: Part<'_>) {
-        #[cfg(target_arch = "x86_64")]
-        if let Some(proof) = cpu::avx2() {
-            // SAFETY: proof says AVX2 and FMA are there; the rest is the caller's promise.
-            return unsafe { self.part_avx2(proof, part) };
-        }
-        // SAFETY: the caller's promise.
-        unsafe { self.part_for(Portable, part) }
-    }
-
-    /// # Safety
-    /// As for [`Job::compute`].
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2,fma")]
-    unsafe fn part_avx2(&self, proof: cpu::Avx2, part: Part<'_>) {
-        // SAFETY: the caller's promise.
-        unsafe { self.part_for(proof, part) }
-    }
-
-    /// # Safety
-    /// As for [`Job::compute`].
-    #[inline(always)]
-    unsafe fn part_for<L: Lanes>(&self, l: L, part: Part<'_>) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            match self.packed.tile {
-                Tile::F2 => self.compute::<L, 4, 2>(l, part),
-                Tile::F4 => self.compute::<L, 6, 4>(l, part),
-            }
-        }
     }
 
     /// Elements of one point's plane of a block of `tiles`: of the transformed input and of the products; and of one pixel.
@@ -207,7 +201,8 @@ impl Job<'_> {
                 }
             }
         }
-        for c in (0..stride).step_by(layout::LANES) {
+        for c in (0..stride).step_by(L::WIDTH) {
+            let part = l.part(stride - c);
             // SAFETY: a tap points to a pixel of `stride` channels or to as many zeros; v as the caller says.
             unsafe {
                 // Loops, not closures: those would not be compiled for the lanes' instructions.
@@ -215,7 +210,7 @@ impl Job<'_> {
                 for b in 0..N {
                     let mut column = [half[0][0]; N];
                     for a in 0..N {
-                        column[a] = l.load(taps[a][b].add(c));
+                        column[a] = l.load_part(taps[a][b].add(c), part);
                     }
                     let column = transform::input(l, column);
                     for a in 0..N {
@@ -225,7 +220,7 @@ impl Job<'_> {
                 for a in 0..N {
                     let row = transform::input(l, half[a]);
                     for b in 0..N {
-                        l.store(v.start.add((a * N + b) * v.step + c), row[b]);
+                        l.store_part(v.start.add((a * N + b) * v.step + c), row[b], part);
                     }
                 }
             }
@@ -255,7 +250,9 @@ impl Job<'_> {
             rows: M.min((self.to[0] - y).div_ceil(dy)),
             columns: M.min((self.to[1] - x).div_ceil(dx)),
         };
-        for c in (0..CHUNK.min(stride - chunk * CHUNK)).step_by(layout::LANES) {
+        let width = CHUNK.min(stride - chunk * CHUNK);
+        for c in (0..width).step_by(L::WIDTH) {
+            let part = l.part(width - c);
             // SAFETY: m as the caller says; rows and columns keep the elements inside the image.
             unsafe {
                 let mut half = [[l.splat(0.0); N]; M];
@@ -269,7 +266,7 @@ impl Job<'_> {
                         half[a][b] = column[a];
                     }
                 }
-                let bias = l.load(bias[c..][..layout::LANES].as_ptr());
+                let bias = l.load(bias[c..][..L::WIDTH].as_ptr());
                 let mut pixels = [[bias; M]; M];
                 for a in 0..M {
                     let row: [L::Vector; M] = transform::output(l, half[a]);
@@ -277,9 +274,9 @@ impl Job<'_> {
                         pixels[a][b] = l.add(row[b], bias);
                     }
                 }
-                self.finish.store(l, &place, pixels);
+                self.finish.store(l, &place, pixels, part);
             }
-            place.first += layout::LANES;
+            place.first += L::WIDTH;
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The epilogue of a convolution, eight channels at a time, on the way out of the output transform.
+//! The epilogue of a convolution, a vector of channels at a time, on the way out of the output transform.
 
-use super::lanes::Lanes;
 use crate::epilogue::{Activation, Epilogue, Mask};
+use crate::lanes::Lanes;
 
 /// Loops over the pixels of a tile; a macro because a closure would not be compiled for the lanes' instructions.
 macro_rules! each_pixel {
@@ -68,7 +68,7 @@ impl<'a> Finish<'a> {
         }
     }
 
-    /// Sends the results of one tile, eight channels of each pixel, through the epilogue. Each part of it is one pass over the tile, so
+    /// Sends the results of one tile, a vector of channels of each pixel, through the epilogue. Each part of it is one pass over the tile, so
     /// that what the epilogue is made of is asked once a tile.
     ///
     /// # Safety
@@ -79,14 +79,15 @@ impl<'a> Finish<'a> {
         l: L,
         place: &Place,
         mut tile: [[L::Vector; M]; M],
+        part: L::Part,
     ) {
         // A whole tile is the common case: constant bounds let its passes be unrolled.
         // SAFETY: the caller's promise.
         unsafe {
             if place.rows == M && place.columns == M {
-                self.store_part(l, place, &mut tile, M, M);
+                self.store_rows(l, place, &mut tile, [M, M], part);
             } else {
-                self.store_part(l, place, &mut tile, place.rows, place.columns);
+                self.store_rows(l, place, &mut tile, [place.rows, place.columns], part);
             }
         }
     }
@@ -94,29 +95,29 @@ impl<'a> Finish<'a> {
     /// # Safety
     /// As for [`Finish::store`].
     #[inline(always)]
-    unsafe fn store_part<L: Lanes, const M: usize>(
+    unsafe fn store_rows<L: Lanes, const M: usize>(
         &self,
         l: L,
         place: &Place,
         tile: &mut [[L::Vector; M]; M],
-        rows: usize,
-        columns: usize,
+        [rows, columns]: [usize; 2],
+        part: L::Part,
     ) {
         // SAFETY: the parts of the epilogue were checked to have the map's size, and the pixels lie in it.
         unsafe {
             if let Some(residual) = self.residual {
                 each_pixel!(place, rows, columns, |a, b, at| {
-                    tile[a][b] = l.add(tile[a][b], l.load(residual.as_ptr().add(at)));
+                    tile[a][b] = l.add(tile[a][b], l.load_part(residual.as_ptr().add(at), part));
                 });
             }
             if self.accumulate {
                 each_pixel!(place, rows, columns, |a, b, at| {
-                    tile[a][b] = l.add(tile[a][b], l.load(self.out.add(at)));
+                    tile[a][b] = l.add(tile[a][b], l.load_part(self.out.add(at), part));
                 });
             }
             if let Some(bits) = self.bits {
                 each_pixel!(place, rows, columns, |a, b, at| {
-                    *bits.add(at / 8) = bits_of(l, self.activation, tile[a][b]);
+                    l.store_bits(bits.add(at / 8), bits_of(l, self.activation, tile[a][b]), part);
                 });
             }
             if self.activation != Activation::None {
@@ -127,11 +128,11 @@ impl<'a> Finish<'a> {
             if let Some(mask) = &self.mask {
                 let (on, off) = (l.splat(mask.on), l.splat(mask.off));
                 each_pixel!(place, rows, columns, |a, b, at| {
-                    let set = *mask.bits.get_unchecked(at / 8);
+                    let set = l.load_bits(mask.bits.as_ptr().add(at / 8), part);
                     tile[a][b] = l.mul(tile[a][b], l.select(set, on, off));
                 });
             }
-            each_pixel!(place, rows, columns, |a, b, at| l.store(self.out.add(at), tile[a][b]));
+            each_pixel!(place, rows, columns, |a, b, at| l.store_part(self.out.add(at), tile[a][b], part));
         }
     }
 }
@@ -146,9 +147,9 @@ pub(super) struct Place {
 }
 
 #[inline(always)]
-fn bits_of<L: Lanes>(l: L, activation: Activation, v: L::Vector) -> u8 {
+fn bits_of<L: Lanes>(l: L, activation: Activation, v: L::Vector) -> u16 {
     match activation {
-        Activation::None => u8::MAX,
+        Activation::None => u16::MAX,
         Activation::Relu | Activation::LeakyRelu(_) => l.greater(v, l.splat(0.0)),
         Activation::Clip(low, high) => l.greater(v, l.splat(low)) & l.greater(l.splat(high), v),
     }

@@ -9,7 +9,6 @@
 
 mod block;
 mod finish;
-mod lanes;
 mod packed;
 mod product;
 #[cfg(test)]

@@ -1,14 +1,13 @@
 //! The product at one point: `c[tile][o] = sum over k of a[tile][k] * u[k][o]`, for the tiles of a block and the output channels of
 //! a chunk.
 //!
-//! Six tiles by sixteen channels are summed in registers. Each sum runs over `k` in order, a block of the depth at a time, whatever the rows around
+//! A few tiles by two vectors of channels are summed in registers. Each sum runs over `k` in order, a block of the depth at a time, whatever the rows around
 //! it, so a tile's product does not depend on the block it is computed in.
 
-use super::lanes::Lanes;
 use super::packed::{DEPTH, PANEL};
+use crate::gemm::tile::{block_rows, columns, step};
+use crate::lanes::{Kernel, Lanes};
 
-/// Tiles summed at once.
-pub(super) const ROWS: usize = 6;
 /// Input channels summed between two looks ahead.
 const UNROLL: usize = 8;
 
@@ -39,37 +38,31 @@ pub(super) unsafe fn product<L: Lanes>(l: L, by: &Operands) {
     let mut u = by.u;
     for first in (0..by.depth).step_by(DEPTH) {
         let depth = DEPTH.min(by.depth - first);
-        for column in (0..by.columns).step_by(PANEL) {
+        let mut column = 0;
+        while column < by.columns {
+            let vectors = ((by.columns - column) / L::WIDTH).min(2);
             let mut row = 0;
             while row < by.rows {
-                // SAFETY: row and column lie inside the operands, and at most `rows - row` rows are touched.
-                unsafe {
-                    let cell = Cell {
-                        depth,
-                        a: by.a.add(row * by.a_stride + first),
-                        a_stride: by.a_stride,
-                        u,
-                        c: by.c.add(row * by.columns + column),
-                        c_stride: by.columns,
-                        ahead: u.wrapping_add(depth * PANEL + row / ROWS * (depth / UNROLL * PANEL)),
-                        fresh: first == 0,
-                    };
-                    row += match by.rows - row {
-                        1 => cell.sum::<L, 1>(l),
-                        2 => cell.sum::<L, 2>(l),
-                        3 => cell.sum::<L, 3>(l),
-                        4 | 7 | 8 => cell.sum::<L, 4>(l),
-                        5 | 9 => cell.sum::<L, 5>(l),
-                        _ => cell.sum::<L, ROWS>(l),
-                    };
-                }
+                let rows = block_rows(by.rows - row, L::ROWS);
+                // SAFETY: row and column lie inside the operands.
+                let (a, c) =
+                    unsafe { (by.a.add(row * by.a_stride + first), by.c.add(row * by.columns + column)) };
+                let ahead =
+                    u.wrapping_add(vectors * L::WIDTH * depth + row / L::ROWS * (depth / UNROLL * PANEL));
+                let fresh = first == 0;
+                let cell = Cell { depth, a, a_stride: by.a_stride, u, c, c_stride: by.columns, ahead, fresh };
+                // SAFETY: as many rows and vectors are there.
+                unsafe { cell.dispatch(l, rows, vectors) };
+                row += rows;
             }
-            u = u.wrapping_add(depth * PANEL);
+            u = u.wrapping_add(vectors * L::WIDTH * depth);
+            column += vectors * L::WIDTH;
         }
     }
 }
 
-/// A few tiles by one panel.
+/// A few tiles by one or two vectors.
+#[derive(Clone, Copy)]
 struct Cell {
     depth: usize,
     a: *const f32,
@@ -77,57 +70,78 @@ struct Cell {
     u: *const f32,
     c: *mut f32,
     c_stride: usize,
-    /// What the next panel will want, an eighth of it.
+    /// What the next columns will want, an eighth of it.
     ahead: *const f32,
     fresh: bool,
 }
 
+/// A cell of `R` tiles by `V` vectors, which must be there.
+struct Sum<const R: usize, const V: usize>(Cell);
+
+impl<L: Lanes, const R: usize, const V: usize> Kernel<L> for Sum<R, V> {
+    #[inline(always)]
+    fn run(self, l: L) {
+        // SAFETY: whoever makes a `Sum` promises it.
+        unsafe { self.0.sum::<L, R, V>(l) }
+    }
+}
+
 impl Cell {
-    /// Sums `R` rows and says how many they were.
+    /// Sums `rows` rows of `vectors` vectors.
     ///
     /// # Safety
-    /// `R` rows must be there.
+    /// They must be there.
     #[inline(always)]
-    unsafe fn sum<L: Lanes, const R: usize>(&self, l: L) -> usize {
-        let mut sums = [[l.splat(0.0); 2]; R];
-        // SAFETY: `R` rows of `depth` in a, `depth` rows of a panel in u, `R` rows of a panel in c.
+    unsafe fn dispatch<L: Lanes>(self, l: L, rows: usize, vectors: usize) {
+        match (rows, vectors) {
+            (1, 2) => l.run(Sum::<1, 2>(self)),
+            (2, 2) => l.run(Sum::<2, 2>(self)),
+            (3, 2) => l.run(Sum::<3, 2>(self)),
+            (4, 2) => l.run(Sum::<4, 2>(self)),
+            (5, 2) => l.run(Sum::<5, 2>(self)),
+            (6, 2) => l.run(Sum::<6, 2>(self)),
+            (7, 2) => l.run(Sum::<7, 2>(self)),
+            (_, 2) => l.run(Sum::<8, 2>(self)),
+            (1, _) => l.run(Sum::<1, 1>(self)),
+            (2, _) => l.run(Sum::<2, 1>(self)),
+            (3, _) => l.run(Sum::<3, 1>(self)),
+            (4, _) => l.run(Sum::<4, 1>(self)),
+            (5, _) => l.run(Sum::<5, 1>(self)),
+            (6, _) => l.run(Sum::<6, 1>(self)),
+            (7, _) => l.run(Sum::<7, 1>(self)),
+            _ => l.run(Sum::<8, 1>(self)),
+        }
+    }
+
+    /// # Safety
+    /// `R` rows of `V` vectors must be there.
+    #[inline(always)]
+    unsafe fn sum<L: Lanes, const R: usize, const V: usize>(&self, l: L) {
+        let mut sums = [[l.splat(0.0); V]; R];
+        // SAFETY: `R` rows of `depth` in a, `depth` lines of each panel in u, `R` rows of `V` vectors in c.
         unsafe {
+            let u = columns::<L, V>(self.u.cast(), self.depth * PANEL);
+            let mut a = [self.a; R];
+            for r in 0..R {
+                a[r] = self.a.add(r * self.a_stride);
+            }
             let mut k = 0;
             while k + UNROLL <= self.depth {
                 l.prefetch(self.ahead.wrapping_add(k / UNROLL * PANEL));
-                for step in 0..UNROLL {
-                    self.step(l, k + step, &mut sums);
+                for j in k..k + UNROLL {
+                    step(l, &mut sums, a, u, j);
                 }
                 k += UNROLL;
             }
             for k in k..self.depth {
-                self.step(l, k, &mut sums);
+                step(l, &mut sums, a, u, k);
             }
             for r in 0..R {
-                let c = self.c.add(r * self.c_stride);
-                if !self.fresh {
-                    sums[r] = [l.add(l.load(c), sums[r][0]), l.add(l.load(c.add(8)), sums[r][1])];
+                for v in 0..V {
+                    let c = self.c.add(r * self.c_stride + v * L::WIDTH);
+                    let sum = if self.fresh { sums[r][v] } else { l.add(l.load(c), sums[r][v]) };
+                    l.store(c, sum);
                 }
-                l.store(c, sums[r][0]);
-                l.store(c.add(8), sums[r][1]);
-            }
-        }
-        R
-    }
-
-    /// Adds the products of one input channel.
-    ///
-    /// # Safety
-    /// As for `sum`, and `k` must lie below the depth.
-    #[inline(always)]
-    unsafe fn step<L: Lanes, const R: usize>(&self, l: L, k: usize, sums: &mut [[L::Vector; 2]; R]) {
-        // SAFETY: as the caller says.
-        unsafe {
-            let u = self.u.add(k * PANEL);
-            let (u0, u1) = (l.load(u), l.load(u.add(8)));
-            for r in 0..R {
-                let a = l.splat(*self.a.add(r * self.a_stride + k));
-                sums[r] = [l.mul_add(a, u0, sums[r][0]), l.mul_add(a, u1, sums[r][1])];
             }
         }
     }

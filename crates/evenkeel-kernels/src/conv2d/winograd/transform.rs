@@ -5,7 +5,7 @@
 //! constant is exact in an f32 and the rounding error is less than half that of the usual 1 and 2, at the same number of
 //! instructions.
 
-use super::lanes::Lanes;
+use crate::lanes::Lanes;
 
 const A: f64 = 0.625;
 const B: f64 = 1.5;
