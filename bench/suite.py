@@ -187,7 +187,7 @@ def converted(name, path):
             warnings.simplefilter("ignore")
             return onnx2torch.convert(str(path))
     except Exception:
-        if name in TORCHVISION:
+        if name in TORCHVISION or name == "drn_d_22":
             return module(name)
         raise
 
@@ -389,6 +389,7 @@ def main():
     parser.add_argument("--no-memory", dest="memory", action="store_false")
     parser.add_argument("--torch-memory", nargs=6, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    warnings.simplefilter("ignore")
     if options.torch_memory:
         name, path, *shape = options.torch_memory
         return torch_memory(name, pathlib.Path(path), tuple(map(int, shape)), options)
