@@ -7,7 +7,8 @@ Networks: every .onnx of $EVENKEEL_DATA/models (../shared/data/models if that is
 and torchvision networks with seeded random weights, exported once into --exports. NETWORK picks those whose name contains it.
 
 PyTorch runs the same ONNX file through onnx2torch (a torchvision network that onnx2torch cannot convert runs as the module it was
-exported from), parameters frozen, as the better of its default and channels-last. In each turn a peer runs once to wake up and TURN
+exported from), parameters frozen, as the better of its default and channels-last. Both peers take numbers below the smallest normal one
+for zero, as we do: ESPNet has many such weights, with which they are ten times as slow. In each turn a peer runs once to wake up and TURN
 times timed; before a turn a short pause, because a peer's idle threads spin for a while and would be measured with the next one. The
 gradient is that of half the sum of the outputs' squares with respect to the image. Memory is the growth of a process's resident set
 while it runs forward + gradient: PyTorch's from what it held with the network loaded, ours from what it holds once weights are packed.
@@ -154,6 +155,7 @@ class Torch:
         import torch
 
         torch.set_num_threads(options.threads)
+        torch.set_flush_denormal(True)
         self.torch, self.clock = torch, Clock(options.cpu_time)
         net = converted(name, path).eval().requires_grad_(False)
         self.x = torch.rand(shape, generator=torch.Generator().manual_seed(1))
@@ -203,6 +205,7 @@ class OnnxRuntime:
         settings = onnxruntime.SessionOptions()
         settings.intra_op_num_threads = options.threads
         settings.log_severity_level = 3
+        settings.add_session_config_entry("session.set_denormal_as_zero", "1")
         self.session = onnxruntime.InferenceSession(str(path), settings, providers=["CPUExecutionProvider"])
         x = numpy.random.default_rng(1).random(shape, dtype=numpy.float32)
         self.feed = {self.session.get_inputs()[0].name: x}
