@@ -46,6 +46,29 @@ fn the_embedded_network_needs_no_file() {
 }
 
 #[test]
+fn layers_account_for_every_operation() {
+    let arguments = ["model", "bench", "--size", "32x32", "--rounds", "2", "--threads", "1", "--layers"];
+    let output = evenkeel(&arguments);
+    assert!(output.status.success(), "{}", complained(&output));
+    assert!(said(&output).contains("pullback ms") && said(&output).contains("Conv 3x3"), "{}", said(&output));
+    let output = evenkeel(&[&arguments[..], &["--json"]].concat());
+    let value: serde_json::Value = serde_json::from_str(&said(&output)).expect("JSON");
+    let sum = |pass: &str, table: &str, direction: &str| -> f64 {
+        let rows = value["layers"][pass][table].as_array().expect("a list").iter();
+        rows.map(|row| row[direction]["flops"].as_f64().expect("a number")).sum()
+    };
+    let flops = value["flops"].as_f64().expect("a number");
+    for (pass, direction) in [("forward", "forward"), ("gradient", "forward"), ("gradient", "pullback")] {
+        for table in ["layers", "operators"] {
+            assert!((sum(pass, table, direction) / flops - 1.0).abs() < 1e-9, "{pass} {table} {direction}");
+        }
+    }
+    let timed = &value["layers"]["gradient"]["operators"][0];
+    assert!(timed["forward"]["milliseconds"].as_f64() > Some(0.0), "{timed}");
+    assert!(timed["pullback"]["milliseconds"].as_f64() > Some(0.0), "{timed}");
+}
+
+#[test]
 fn check_compares_values_and_gradients() {
     let folder = tempfile::tempdir().expect("a folder");
     let stored = folder.path().join("ref.npz");

@@ -46,8 +46,15 @@ impl std::fmt::Debug for Tape {
     }
 }
 
-/// Someone who sees each step of a walk with its inputs and outputs.
-pub type Watch<'a> = dyn FnMut(&Step, &[Option<Tensor>], &[Tensor]) + 'a;
+/// Someone who sees the steps of a walk, forwards and backwards, as they are done.
+pub trait Watch {
+    /// The step is about to run on these inputs; for each, whether its gradient is wanted.
+    fn starts(&mut self, step: &Step, inputs: &[Option<Tensor>], wants: &[bool]);
+    /// The step that started last has given these outputs.
+    fn ends(&mut self, outputs: &[Tensor]);
+    /// The gradient has passed step `index` of the plan.
+    fn pulled(&mut self, index: usize);
+}
 
 /// Runs a plan. `wants` says for which inputs the tape must lead back; without any there is no tape.
 ///
@@ -62,7 +69,7 @@ pub fn walk(
     observe(plan, inputs, wants, room, None)
 }
 
-/// As [`walk`]; `watch` sees each step with its inputs and outputs.
+/// As [`walk`]; `watch` sees each step.
 ///
 /// # Errors
 /// What the steps find.
@@ -71,7 +78,7 @@ pub fn observe(
     inputs: Vec<Option<Tensor>>,
     wants: &[bool],
     room: &Room,
-    mut watch: Option<&mut Watch<'_>>,
+    mut watch: Option<&mut dyn Watch>,
 ) -> Result<(Vec<Tensor>, Option<Tape>)> {
     let mut held: Vec<Held> = (0..plan.places).map(|_| Held::default()).collect();
     for (place, tensor) in &plan.constants {
@@ -116,7 +123,7 @@ fn forward(
     step: &Step,
     held: &mut [Held],
     room: &Room,
-    watch: &mut Option<&mut Watch<'_>>,
+    watch: &mut Option<&mut dyn Watch>,
 ) -> Result<Option<Entry>, Fault> {
     let leads_on = step.outputs.iter().flatten().any(|&place| plan.useful[place]);
     let places: Vec<Option<usize>> = step
@@ -133,10 +140,12 @@ fn forward(
             None => None,
         });
     }
-    let watched = watch.is_some().then(|| inputs.clone());
+    if let Some(watch) = watch {
+        watch.starts(step, &inputs, &wants);
+    }
     let answer = step.op.apply(Call { inputs, wants: &wants, outputs: step.outputs.len(), room })?;
-    if let (Some(watch), Some(inputs)) = (watch, watched) {
-        watch(step, &inputs, &answer.outputs);
+    if let Some(watch) = watch {
+        watch.ends(&answer.outputs);
     }
     if answer.outputs.len() < step.outputs.iter().rposition(Option::is_some).map_or(0, |last| last + 1) {
         return Err(Fault::Value(format!("gave {} outputs of {}", answer.outputs.len(), step.outputs.len())));
@@ -191,6 +200,19 @@ impl Tape {
     /// # Errors
     /// If the room is used up.
     pub fn pull(&self, cotangents: Vec<Option<Tensor>>, room: &Room) -> Result<Vec<Option<Tensor>>> {
+        self.pull_observed(cotangents, room, None)
+    }
+
+    /// As [`Tape::pull`]; `watch` sees each step the gradient has passed.
+    ///
+    /// # Errors
+    /// If the room is used up.
+    pub fn pull_observed(
+        &self,
+        cotangents: Vec<Option<Tensor>>,
+        room: &Room,
+        mut watch: Option<&mut dyn Watch>,
+    ) -> Result<Vec<Option<Tensor>>> {
         let plan = &self.plan;
         let mut gradients: Vec<Gradient> = (0..plan.places).map(|_| Gradient::default()).collect();
         for (step, entry) in plan.steps.iter().zip(&self.entries) {
@@ -209,9 +231,12 @@ impl Tape {
             let total = held.map_or(Ok(cotangent.clone()), |held| sum(held, cotangent, room));
             gradients[place].sum = Some(total.map_err(|fault| crate::Error::Graph(fault.to_string()))?);
         }
-        for (step, entry) in plan.steps.iter().zip(&self.entries).rev() {
+        for (i, (step, entry)) in plan.steps.iter().zip(&self.entries).enumerate().rev() {
             if let Some(entry) = entry {
                 backward(step, entry, &mut gradients, room).map_err(|fault| step.error(fault))?;
+                if let Some(watch) = &mut watch {
+                    watch.pulled(i);
+                }
             }
         }
         let wanted = |i: usize| self.wanted.get(i).copied().unwrap_or(false);

@@ -5,10 +5,10 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use evenkeel_kernels::peak::fma_peak;
-use evenkeel_network::profile::StepCost;
 use evenkeel_network::{Network, Tensor};
 use serde_json::json;
 
+use super::layers::Layers;
 use super::scaling;
 use super::subject::{Subject, borrowed};
 use crate::units::{bytes, count};
@@ -24,11 +24,11 @@ pub(crate) struct BenchArgs {
     /// Timed runs of each kind
     #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-    /// Milliseconds of every step of the forward pass
+    /// Where the time goes: milliseconds, GFLOP/s and share of the peak of every layer and operator, forward and pullback
     #[arg(long)]
-    steps: bool,
+    layers: bool,
     /// How the time grows with pixels, batch and threads
-    #[arg(long, conflicts_with_all = ["json", "steps", "respond"])]
+    #[arg(long, conflicts_with_all = ["json", "layers", "respond"])]
     scaling: bool,
     /// For machines
     #[arg(long)]
@@ -69,6 +69,16 @@ impl Runner {
         let cotangents: Vec<(&str, Tensor)> = floats.map(|(name, tensor)| (*name, tensor.clone())).collect();
         trace.pullback(&cotangents)?;
         Ok(start.elapsed().as_secs_f64() * 1e3)
+    }
+}
+
+impl Runner {
+    fn layers(&self, rounds: u32, peak: f64) -> Result<Layers> {
+        let outputs: Vec<&str> = self.outputs.iter().map(|name| &**name).collect();
+        let inputs = borrowed(&self.inputs);
+        let forward = || Ok(self.network.time_steps(&inputs, &outputs)?);
+        let gradient = || Ok(self.network.time_gradient_steps(&inputs, &outputs)?);
+        Layers::measure(rounds, peak, &forward, &gradient)
     }
 }
 
@@ -122,6 +132,7 @@ pub(crate) fn run(args: BenchArgs) -> Result<()> {
     let outputs: Vec<&str> = runner.outputs.iter().map(|name| &**name).collect();
     let flops = runner.network.flops(&borrowed(&runner.inputs), &outputs)?;
     let peak = fma_peak(threads);
+    let layers = args.layers.then(|| runner.layers(args.rounds, peak)).transpose()?;
     if args.json {
         let kind = |m: &Measured, work: f64| {
             json!({
@@ -131,10 +142,13 @@ pub(crate) fn run(args: BenchArgs) -> Result<()> {
                 "resident_growth_bytes": m.resident_growth,
             })
         };
-        let value = json!({
+        let mut value = json!({
             "model": args.subject.name(), "threads": threads, "kernels": evenkeel_kernels::cpu::name(), "flops": flops,
             "fma_peak_gflops_per_second": peak, "forward": kind(&forward, flops), "gradient": kind(&gradient, 2.0 * flops),
         });
+        if let Some(layers) = layers {
+            value["layers"] = layers.json();
+        }
         println!("{}", serde_json::to_string_pretty(&value)?);
         return Ok(());
     }
@@ -164,33 +178,9 @@ pub(crate) fn run(args: BenchArgs) -> Result<()> {
     println!(
         "  (a 3x3 convolution done by Winograd's method needs fewer operations than are counted, so its share can pass 100 %)"
     );
-    if args.steps {
-        steps(&runner, &outputs, args.rounds)?;
+    if let Some(layers) = layers {
+        layers.print();
     }
-    Ok(())
-}
-
-fn steps(runner: &Runner, outputs: &[&str], rounds: u32) -> Result<()> {
-    let mut rows = runner.network.time_steps(&borrowed(&runner.inputs), outputs)?;
-    for _ in 0..rounds {
-        let again = runner.network.time_steps(&borrowed(&runner.inputs), outputs)?;
-        rows.iter_mut().zip(again).for_each(|(row, again)| row.seconds = row.seconds.min(again.seconds));
-    }
-    rows.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-    println!("  slowest steps of a forward pass, each at its best of {rounds}");
-    let (shown, rest) = rows.split_at(rows.len().min(40));
-    for row in shown {
-        let rate = row.flops / row.seconds / 1e9;
-        println!(
-            "    {:8.3} ms {rate:7.1} GFLOP/s  {:30} {} {:?}",
-            row.seconds * 1e3,
-            row.operator,
-            row.name,
-            row.shape
-        );
-    }
-    let total = |rows: &[StepCost]| rows.iter().map(|row| row.seconds * 1e3).sum::<f64>();
-    println!("    {:8.3} ms in {} other steps, {:.3} ms in all", total(rest), rest.len(), total(&rows));
     Ok(())
 }
 

@@ -5,6 +5,7 @@ mod check;
 mod import;
 mod init;
 mod inspect;
+mod layers;
 mod scaling;
 mod subject;
 

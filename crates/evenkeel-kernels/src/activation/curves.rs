@@ -1,6 +1,6 @@
 //! Elementary functions on `f32` without a branch, so that loops over them become vectors, within a few units in the last place.
 //!
-//! Each reduces its argument exactly and ends in a polynomial fitted to minimise the largest error. Infinities and NaN come
+//! Multiplications and additions are joined, by instruction or by the standard library, so that every machine rounds alike. Each reduces its argument exactly and ends in a polynomial fitted to minimise the largest error. Infinities and NaN come
 //! out as the functions' limits.
 
 /// `coefficients[0] + x * (coefficients[1] + x * (...))`.
@@ -8,7 +8,7 @@
 fn polynomial<const N: usize>(x: f32, coefficients: [f32; N]) -> f32 {
     let mut sum = coefficients[N - 1];
     for i in (0..N - 1).rev() {
-        sum = sum * x + coefficients[i];
+        sum = sum.mul_add(x, coefficients[i]);
     }
     sum
 }
@@ -17,10 +17,10 @@ fn polynomial<const N: usize>(x: f32, coefficients: [f32; N]) -> f32 {
 #[inline(always)]
 fn reduce(x: f32) -> (i32, f32) {
     const ROUND: f32 = 12_582_912.0; // adding it leaves the nearest integer in the low bits
-    let shifted = x * std::f32::consts::LOG2_E + ROUND;
+    let shifted = x.mul_add(std::f32::consts::LOG2_E, ROUND);
     let n = shifted - ROUND;
     let bits = (shifted.to_bits() as i32).wrapping_sub(ROUND.to_bits() as i32);
-    let rest = x - n * 0.693_359_4 - n * -2.121_944_4e-4; // ln 2 in two parts, the first with few digits
+    let rest = n.mul_add(2.121_944_4e-4, n.mul_add(-0.693_359_4, x)); // ln 2 in two parts, the first with few digits
     (bits, rest)
 }
 
@@ -28,7 +28,7 @@ fn reduce(x: f32) -> (i32, f32) {
 #[inline(always)]
 fn exp_m1_near_zero(r: f32) -> f32 {
     let curve = [0.5, 0.166_666_67, 4.166_634_2e-2, 8.333_271e-3, 1.394_204_6e-3, 1.991_562_3e-4];
-    r + r * r * polynomial(r, curve)
+    (r * r).mul_add(polynomial(r, curve), r)
 }
 
 /// `2^n` for `-126 <= n <= 127`.
@@ -110,6 +110,14 @@ pub fn ln_1p(x: f32) -> f32 {
 pub fn sigmoid(x: f32) -> f32 {
     let e = exp(-x.abs());
     (if x < 0.0 { e } else { 1.0 }) / (1.0 + e)
+}
+
+/// `sigmoid(x)` and `sigmoid(-x)`, from one exponential.
+#[inline(always)]
+pub fn sigmoid_pair(x: f32) -> (f32, f32) {
+    let e = exp(-x.abs());
+    let (more, less) = (1.0 / (1.0 + e), e / (1.0 + e));
+    if x < 0.0 { (less, more) } else { (more, less) }
 }
 
 /// The hyperbolic tangent.

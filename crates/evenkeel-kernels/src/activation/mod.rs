@@ -6,6 +6,7 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+mod by_channel;
 pub mod curves;
 mod function;
 mod reference;
@@ -13,8 +14,9 @@ mod smooth;
 #[cfg(test)]
 mod tests;
 
+pub use by_channel::ByChannel;
 pub use function::Function;
-pub use smooth::{apply, pull};
+pub use smooth::{apply, apply_with_slopes, pull};
 
 use crate::disjoint::Disjoint;
 use crate::epilogue::{Activation, Mask};

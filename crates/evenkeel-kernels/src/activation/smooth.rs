@@ -6,6 +6,7 @@
 use super::GRAIN;
 use super::curves::{self, exp, exp_m1, sigmoid};
 use super::function::Function;
+use crate::disjoint::Disjoint;
 use crate::parallel;
 use crate::vectorised::vectorised;
 
@@ -39,10 +40,33 @@ pub fn pull(function: Function, input: &[f32], grad: &mut [f32]) {
     });
 }
 
+/// `output = function(kept)` and `kept = function'(kept)`: forwards with a tape, so that the pullback is one multiplication by
+/// what is kept.
+///
+/// # Panics
+/// If the slices differ in length.
+pub fn apply_with_slopes(function: Function, kept: &mut [f32], output: &mut [f32]) {
+    assert_eq!(kept.len(), output.len());
+    if output.is_empty() {
+        return;
+    }
+    let slopes = Disjoint::new(kept);
+    parallel::rows(output, 1, GRAIN / 4, |first, part| {
+        // SAFETY: parts of the output do not overlap, nor do the same places of what is kept.
+        let kept = unsafe { slopes.part(first..first + part.len()) };
+        choose(function, Both { kept, output: part });
+    });
+}
+
 /// One activation: its value and its derivative.
 trait Curve: Copy {
     fn value(self, x: f32) -> f32;
     fn slope(self, x: f32) -> f32;
+    /// Both, sharing what they have in common; the value is the same bits as alone.
+    #[inline(always)]
+    fn both(self, x: f32) -> (f32, f32) {
+        (self.value(x), self.slope(x))
+    }
 }
 
 /// What to do along a curve.
@@ -66,6 +90,17 @@ impl Along for Values<'_> {
     }
 }
 
+struct Both<'a> {
+    kept: &'a mut [f32],
+    output: &'a mut [f32],
+}
+
+impl Along for Both<'_> {
+    fn along<C: Curve>(self, curve: C) {
+        both(curve, self.kept, self.output);
+    }
+}
+
 impl Along for Slopes<'_> {
     fn along<C: Curve>(self, curve: C) {
         slopes(curve, self.input, self.grad);
@@ -73,7 +108,7 @@ impl Along for Slopes<'_> {
 }
 
 vectorised! {
-    fn values<C: Curve>(curve: C, input: &[f32], output: &mut [f32]) {
+    widest fn values<C: Curve>(curve: C, input: &[f32], output: &mut [f32]) {
         for (&x, y) in input.iter().zip(output) {
             *y = curve.value(x);
         }
@@ -81,9 +116,17 @@ vectorised! {
 }
 
 vectorised! {
-    fn slopes<C: Curve>(curve: C, input: &[f32], grad: &mut [f32]) {
+    widest fn slopes<C: Curve>(curve: C, input: &[f32], grad: &mut [f32]) {
         for (&x, g) in input.iter().zip(grad) {
             *g *= curve.slope(x);
+        }
+    }
+}
+
+vectorised! {
+    widest fn both<C: Curve>(curve: C, kept: &mut [f32], output: &mut [f32]) {
+        for (x, y) in kept.iter_mut().zip(output) {
+            (*y, *x) = curve.both(*x);
         }
     }
 }
@@ -134,16 +177,11 @@ curve!(Sigmoid, x => sigmoid(x), {
     let e = exp(-x.abs());
     e / ((1.0 + e) * (1.0 + e))
 });
-curve!(Silu(beta), x => x * sigmoid(beta * x), sigmoid(beta * x) * (1.0 + beta * x * sigmoid(-beta * x)));
 curve!(Tanh, x => curves::tanh(x), {
     let e = exp(-2.0 * x.abs());
     4.0 * e / ((1.0 + e) * (1.0 + e))
 });
 curve!(Erf, x => curves::erf(x), std::f32::consts::FRAC_2_SQRT_PI * exp(-x * x));
-curve!(Gelu, x => x * curves::normal(x).0, {
-    let (share, density) = curves::normal(x);
-    share + x * density
-});
 curve!(GeluTanh, x => x * sigmoid(bent(x).0), {
     let (inside, slope) = bent(x);
     sigmoid(inside) * (1.0 + x * slope * sigmoid(-inside))
@@ -167,6 +205,51 @@ curve!(HardSigmoid(alpha, beta), x => (alpha * x + beta).clamp(0.0, 1.0), {
     let y = alpha * x + beta;
     if y > 0.0 && y < 1.0 { alpha } else { 0.0 }
 });
+
+/// `x * sigmoid(beta * x)`.
+#[derive(Clone, Copy)]
+struct Silu(f32);
+
+impl Curve for Silu {
+    #[inline(always)]
+    fn value(self, x: f32) -> f32 {
+        x * sigmoid(self.0 * x)
+    }
+
+    #[inline(always)]
+    fn slope(self, x: f32) -> f32 {
+        self.both(x).1
+    }
+
+    #[inline(always)]
+    fn both(self, x: f32) -> (f32, f32) {
+        let inside = self.0 * x;
+        let (share, rest) = curves::sigmoid_pair(inside);
+        (x * share, share * (1.0 + inside * rest))
+    }
+}
+
+/// `x` times the normal distribution function.
+#[derive(Clone, Copy)]
+struct Gelu;
+
+impl Curve for Gelu {
+    #[inline(always)]
+    fn value(self, x: f32) -> f32 {
+        x * curves::normal(x).0
+    }
+
+    #[inline(always)]
+    fn slope(self, x: f32) -> f32 {
+        self.both(x).1
+    }
+
+    #[inline(always)]
+    fn both(self, x: f32) -> (f32, f32) {
+        let (share, density) = curves::normal(x);
+        (x * share, share + x * density)
+    }
+}
 
 /// Elu, Selu and Celu: `gamma * x` above zero, `gamma * alpha * (e^(x/width) - 1)` below.
 #[derive(Clone, Copy)]

@@ -6,6 +6,7 @@
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 mod channels;
+mod permute;
 mod reference;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,7 @@ use crate::parallel;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx2::transpose;
 pub use channels::{Span, add_channels, copy_channels};
+pub use permute::permute_channels;
 
 /// Lanes in one vector, and channels that share one byte of a bit mask.
 pub const LANES: usize = 8;

@@ -27,7 +27,7 @@ fn lanes(len: usize, start: f32, value: impl Fn(usize) -> f32, join: impl Fn(f32
 }
 
 vectorised! {
-    pub(super) fn forward(kind: Kind, x: &[f32], y: &mut [f32]) {
+    pub(super) widest fn forward(kind: Kind, x: &[f32], y: &mut [f32]) {
         let y = &mut y[..x.len()];
         let most = lanes(x.len(), f32::NEG_INFINITY, #[inline(always)] |i| x[i], #[inline(always)] |a, b| if b > a { b } else { a });
         if kind == Kind::Softmax {

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use evenkeel_kernels::conv2d::Weights;
 use evenkeel_kernels::epilogue::Activation;
 
+use super::channelwise::join_channelwise;
+use super::linear::fuse_linear;
 use super::{Graph, Node, ValueId, flush_values};
 use crate::op::Operator;
 use crate::op::clip::Clip;
@@ -15,23 +17,37 @@ use crate::plan::Plan;
 use crate::tensor::Tensor;
 
 /// Who reads what, among the nodes of a plan to be.
-struct Uses {
-    /// How often each value is read or asked for.
-    count: Vec<usize>,
+pub(super) struct Uses {
+    /// How often each value is read or asked for; being asked for counts twice, so that nobody takes it for a value read once.
+    pub(super) count: Vec<usize>,
     /// The last node that reads it.
-    reader: Vec<usize>,
+    pub(super) reader: Vec<usize>,
+}
+
+impl Uses {
+    pub(super) fn of(graph: &Graph, nodes: &[Node], wanted: &[ValueId]) -> Uses {
+        let len = graph.values.len();
+        let mut uses = Uses { count: vec![0; len], reader: vec![usize::MAX; len] };
+        for (i, node) in nodes.iter().enumerate() {
+            for &id in node.inputs.iter().flatten() {
+                uses.count[id] += 1;
+                uses.reader[id] = i;
+            }
+        }
+        wanted.iter().for_each(|&id| uses.count[id] += 2);
+        uses
+    }
+}
+
+/// Fuses what can be: convolutions and products with constants with what follows them, then what is left of batch norms and PReLUs.
+pub(crate) fn fuse(graph: &Graph, nodes: Vec<Node>, wanted: &[ValueId]) -> Vec<Node> {
+    let nodes = fuse_linear(graph, fuse_convolutions(graph, nodes, wanted), wanted);
+    join_channelwise(graph, nodes, wanted)
 }
 
 /// Replaces chains that start with a convolution by one node each, at the place of the chain's last node.
-pub(crate) fn fuse(graph: &Graph, nodes: Vec<Node>, wanted: &[ValueId]) -> Vec<Node> {
-    let mut uses = Uses { count: vec![0; graph.values.len()], reader: vec![usize::MAX; graph.values.len()] };
-    for (i, node) in nodes.iter().enumerate() {
-        for &id in node.inputs.iter().flatten() {
-            uses.count[id] += 1;
-            uses.reader[id] = i;
-        }
-    }
-    wanted.iter().for_each(|&id| uses.count[id] += 2);
+fn fuse_convolutions(graph: &Graph, nodes: Vec<Node>, wanted: &[ValueId]) -> Vec<Node> {
+    let uses = Uses::of(graph, &nodes, wanted);
     let mut taken = vec![false; nodes.len()];
     let mut fused: Vec<Option<Node>> = vec![None; nodes.len()];
     for start in 0..nodes.len() {
@@ -73,7 +89,7 @@ struct Chain {
     output: ValueId,
 }
 
-fn as_op<T: Operator>(node: &Node) -> Option<&T> {
+pub(super) fn as_op<T: Operator>(node: &Node) -> Option<&T> {
     let any: &dyn std::any::Any = &*node.op;
     any.downcast_ref()
 }
@@ -218,13 +234,13 @@ impl Chain {
 }
 
 /// The tensor of a value that never changes.
-fn fixed(graph: &Graph, id: ValueId) -> Option<&Tensor> {
+pub(super) fn fixed(graph: &Graph, id: ValueId) -> Option<&Tensor> {
     let given = graph.inputs.iter().any(|input| input.value == id);
     graph.values[id].constant.as_ref().filter(|_| !given)
 }
 
 /// One value for each of `channels` channels, if the constant broadcasts over everything else of a map.
-fn per_channel(constant: &Tensor, channels: usize) -> Option<Vec<f32>> {
+pub(super) fn per_channel(constant: &Tensor, channels: usize) -> Option<Vec<f32>> {
     let values = constant.values::<f32>()?;
     let (dims, rank) = (constant.shape(), constant.rank());
     if values.len() == 1 && rank <= 4 {

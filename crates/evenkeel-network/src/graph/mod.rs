@@ -8,9 +8,16 @@ use crate::op::Operator;
 use crate::tensor::{DType, Room, Tensor};
 
 mod body;
+mod channelwise;
 mod fuse;
+mod gelu;
+mod linear;
 mod order;
+mod shuffle;
 mod simplify;
+mod sparse;
+#[cfg(test)]
+mod tests;
 mod underflow;
 
 pub use body::Body;

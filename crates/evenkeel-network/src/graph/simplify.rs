@@ -1,17 +1,23 @@
-//! Simplifying before fusing: nodes that pass a value on are dropped, and a value times its own gate becomes one activation.
+//! Simplifying before fusing: nodes that pass a value on are dropped, a value times its own gate becomes one activation, and so do the
+//! chains that exporters write for one operator: GELU, a channel shuffle, an interpolation as a product.
 
 use std::sync::Arc;
 
 use evenkeel_kernels::activation::Function;
 
+use super::gelu::join_gelu;
+use super::shuffle::join_shuffles;
+use super::sparse::sparse_products;
 use super::{Graph, Node, ValueId};
 use crate::op::Operator;
 use crate::op::activation::Smooth;
 use crate::op::clip::HardSigmoid;
 
-/// Drops Identity and Dropout nodes whose output nobody asked for, and joins gates.
+/// Drops Identity and Dropout nodes whose output nobody asked for, and joins what belongs together.
 pub(crate) fn simplify(graph: &Graph, nodes: Vec<Node>, wanted: &[ValueId]) -> Vec<Node> {
-    join_gates(graph, pass_through(graph, nodes, wanted), wanted)
+    let nodes = join_gates(graph, pass_through(graph, nodes, wanted), wanted);
+    let nodes = join_shuffles(graph, join_gelu(graph, nodes, wanted), wanted);
+    sparse_products(graph, nodes)
 }
 
 fn pass_through(graph: &Graph, nodes: Vec<Node>, wanted: &[ValueId]) -> Vec<Node> {

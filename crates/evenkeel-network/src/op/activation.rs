@@ -11,7 +11,7 @@ use super::pointwise::{Curve, Needs, Pointwise, curve_entries, curves};
 use super::registry::{Entry, entry};
 use super::{Answer, Call, Definition, Layouts, Operator};
 use crate::error::Fault;
-use crate::tensor::Tensor;
+use crate::tensor::{DType, Room, Tensor};
 
 /// The entries of the activations without parameters.
 pub const ENTRIES: &[Entry] = &curve_entries![Sigmoid, Tanh, Softsign];
@@ -75,16 +75,8 @@ impl Operator for Smooth {
         let wanted = call.wants_any();
         let x = call.take(0)?;
         let function = self.0;
-        if let Some(values) = x.values::<f32>() {
-            let y = fresh(x.shape(), x.layout(), call.room, |out| activation::apply(function, values, out))?;
-            return Ok(Answer::one(y).with(wanted, move |back| {
-                let Some(g) = back.take(0) else { return Ok(()) };
-                let mut g = if g.is_shared() { g.copied(back.room())? } else { g };
-                if let (Some(g), Some(x)) = (g.values_mut::<f32>(), x.values::<f32>()) {
-                    activation::pull(function, x, g);
-                }
-                back.give(0, g)
-            }));
+        if x.dtype() == DType::F32 {
+            return single(function, x, wanted, call.room);
         }
         let kept: Option<Tensor> = wanted.then(|| x.clone());
         let y = map(x, call.room, |x: f64| function.value(x))?;
@@ -94,6 +86,31 @@ impl Operator for Smooth {
             back.give(0, g)
         }))
     }
+}
+
+/// In f32: with a tape the input's place is taken by the slopes, so that the pullback multiplies and computes nothing anew.
+fn single(function: Function, x: Tensor, wanted: bool, room: &Room) -> Result<Answer, Fault> {
+    let mut x = if wanted && x.is_shared() { x.copied(room)? } else { x };
+    let (shape, layout) = (x.shape().to_vec(), x.layout());
+    if !wanted {
+        let values = x.values::<f32>().unwrap_or(&[]);
+        return fresh(&shape, layout, room, |out| activation::apply(function, values, out)).map(Answer::one);
+    }
+    let Some(kept) = x.values_mut::<f32>() else {
+        return Err(Fault::Value("a tensor that should be unshared is shared".into()));
+    };
+    let y = fresh(&shape, layout, room, |out| activation::apply_with_slopes(function, kept, out))?;
+    Ok(Answer::one(y).with(true, move |back| {
+        let Some(g) = back.take(0) else { return Ok(()) };
+        let g = weigh(
+            g,
+            &x,
+            back.room(),
+            #[inline(always)]
+            |g: f32, slope: f32| g * slope,
+        )?;
+        back.give(0, g)
+    }))
 }
 
 /// `x` above the threshold, zero elsewhere.

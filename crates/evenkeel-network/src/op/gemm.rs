@@ -55,12 +55,14 @@ impl Operator for Gemm {
         for_float!(a, 0, T => self.forward::<T>(&call))
     }
 
-    fn flops(&self, inputs: &[Option<&Tensor>], outputs: &[Tensor]) -> f64 {
-        let depth = inputs.first().and_then(|a| {
-            let a = a.as_ref()?;
-            a.shape().get(usize::from(!self.a_turned)).copied()
-        });
-        2.0 * depth.unwrap_or(0) as f64 * outputs.first().map_or(0, Tensor::len) as f64
+    fn flops(&self, inputs: &[Option<&Tensor>]) -> f64 {
+        let [Some(a), Some(b), ..] = inputs else { return 0.0 };
+        let columns = b.shape().get(usize::from(!self.b_turned)).copied().unwrap_or(0);
+        2.0 * a.len() as f64 * columns as f64
+    }
+
+    fn factors(&self) -> usize {
+        2
     }
 }
 

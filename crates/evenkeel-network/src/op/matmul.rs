@@ -76,9 +76,16 @@ impl Operator for MatMul {
         for_float!(a, 0, T => forward::<T>(a, b, &call))
     }
 
-    fn flops(&self, inputs: &[Option<&Tensor>], outputs: &[Tensor]) -> f64 {
-        let depth = inputs.first().and_then(|a| a.as_ref()?.shape().last().copied()).unwrap_or(0);
-        2.0 * depth as f64 * outputs.first().map_or(0, Tensor::len) as f64
+    fn flops(&self, inputs: &[Option<&Tensor>]) -> f64 {
+        let [Some(a), Some(b), ..] = inputs else { return 0.0 };
+        Batches::new(a.shape(), b.shape()).map_or(0.0, |sizes| {
+            let products = sizes.lead.iter().product::<usize>() as f64;
+            2.0 * products * sizes.m as f64 * sizes.k as f64 * sizes.n as f64
+        })
+    }
+
+    fn factors(&self) -> usize {
+        2
     }
 }
 

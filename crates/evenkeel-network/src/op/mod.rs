@@ -19,10 +19,12 @@ pub mod activation;
 pub mod affine_grid;
 pub mod arg;
 pub mod arithmetic;
+pub(crate) mod axis_map;
 pub mod batch_norm;
 pub mod broadcast;
 pub mod cast;
 mod channels;
+pub(crate) mod channelwise;
 pub mod choose;
 pub mod clip;
 pub mod compare;
@@ -41,11 +43,13 @@ pub mod group_norm;
 pub mod identity;
 mod lanes;
 pub mod layer_norm;
+pub(crate) mod linear;
 pub mod logic;
 pub mod matmul;
 pub mod nms;
 pub mod norms;
 pub mod number;
+pub(crate) mod original;
 pub mod pad;
 pub mod pointwise;
 pub mod pool;
@@ -62,6 +66,7 @@ pub mod roi_align;
 pub mod scatter;
 pub mod select;
 pub mod shape;
+pub(crate) mod shuffle;
 pub mod slice;
 pub mod softmax;
 mod strided;
@@ -130,9 +135,20 @@ pub trait Operator: Any + Debug + Send + Sync {
         false
     }
 
-    /// Multiplications and additions for these input shapes; 0 for what is not worth counting.
-    fn flops(&self, _inputs: &[Option<&Tensor>], _outputs: &[Tensor]) -> f64 {
+    /// Multiplications and additions for inputs of these shapes; 0 for what is not worth counting.
+    fn flops(&self, _inputs: &[Option<&Tensor>]) -> f64 {
         0.0
+    }
+
+    /// How many of its first inputs are factors of the product that [`Operator::flops`] counts: the pullback to each takes as many
+    /// operations as the product itself.
+    fn factors(&self) -> usize {
+        1
+    }
+
+    /// What it is to someone who asks where the time goes, such as `Conv 3x3 /2 depthwise`; empty if its name says it all.
+    fn kind(&self, _inputs: &[Option<&Tensor>]) -> String {
+        String::new()
     }
 }
 

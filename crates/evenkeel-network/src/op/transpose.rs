@@ -2,11 +2,13 @@
 //!
 //! The pullback reads the cotangent with the inverse order.
 
+use evenkeel_kernels::layout::LANES;
+
 use super::registry::{Entry, entry};
 use super::strided::{Strided, row_strides};
-use super::{Answer, Call, Definition, Operator};
+use super::{Answer, Call, Definition, Layouts, Operator};
 use crate::error::Fault;
-use crate::tensor::{Room, Tensor};
+use crate::tensor::{DType, Layout, Room, Tensor};
 
 /// The entries of this file.
 pub const ENTRIES: &[Entry] = &[
@@ -17,8 +19,8 @@ pub const ENTRIES: &[Entry] = &[
 
 /// Puts the axes in this order; reversed if there is none.
 #[derive(Debug)]
-struct Transpose {
-    order: Option<Vec<i64>>,
+pub struct Transpose {
+    pub(crate) order: Option<Vec<i64>>,
 }
 
 fn transpose(definition: &Definition<'_>) -> Result<Box<dyn Operator>, Fault> {
@@ -58,15 +60,41 @@ impl Transpose {
     }
 }
 
+/// The same values under the transposed shape, where one side is a channels-last map without padding lanes and the other the plain
+/// tensor `[n, h, w, c]` that lies in memory alike.
+fn view(x: &Tensor, order: &[usize]) -> Result<Option<Tensor>, Fault> {
+    let whole = |channels: usize| channels.is_multiple_of(LANES) && channels > 0;
+    Ok(match (x.layout(), x.shape()) {
+        (Layout::ChannelsLast, &[_, c, _, _]) if order == [0, 2, 3, 1] && whole(c) => Some(x.storage()),
+        (Layout::Plain, &[_, _, _, c]) if order == [0, 3, 1, 2] && whole(c) && x.dtype() == DType::F32 => {
+            Some(x.as_map_of(c)?)
+        }
+        _ => None,
+    })
+}
+
+/// [`permuted`], or a view where one will do.
+fn turned(x: &Tensor, order: &[usize], room: &Room) -> Result<Tensor, Fault> {
+    match view(x, order)? {
+        Some(view) => Ok(view),
+        None => permuted(&x.to_plain(room)?, order, room),
+    }
+}
+
 impl Operator for Transpose {
-    fn apply(&self, call: Call<'_>) -> Result<Answer, Fault> {
-        let x = call.input(0)?;
+    fn layouts(&self) -> Layouts {
+        Layouts::Any
+    }
+
+    fn apply(&self, mut call: Call<'_>) -> Result<Answer, Fault> {
+        let x = call.take(0)?;
         let order = self.order(x.rank())?;
-        let y = permuted(x, &order, call.room)?;
+        let y = turned(&x, &order, call.room)?;
+        drop(x);
         let back_order = inverse(&order);
         Ok(Answer::one(y).with(call.wants(0), move |back| {
             let Some(cotangent) = back.take(0) else { return Ok(()) };
-            let grad = permuted(&cotangent, &back_order, back.room())?;
+            let grad = turned(&cotangent, &back_order, back.room())?;
             back.give(0, grad)
         }))
     }

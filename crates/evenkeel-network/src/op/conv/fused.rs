@@ -8,11 +8,11 @@ use std::sync::Arc;
 use evenkeel_kernels::conv2d::{Geometry, Weights};
 use evenkeel_kernels::epilogue::Activation;
 
+use super::super::original::run_original;
 use super::super::{Answer, Call, Layouts, Operator};
 use super::{Conv, Layer};
 use crate::error::Fault;
 use crate::plan::Plan;
-use crate::run;
 use crate::tensor::Tensor;
 
 /// A convolution and what was fused into it.
@@ -38,22 +38,6 @@ impl FusedConv {
     pub(super) fn geometry(&self, x: &[usize]) -> Result<Geometry, Fault> {
         self.conv()?.geometry(x, &self.shape)
     }
-
-    fn run_original(&self, call: Call<'_>) -> Result<Answer, Fault> {
-        let body = |error| Fault::Body(Box::new(error));
-        let (outputs, tape) = run::walk(&self.original, call.inputs, call.wants, call.room).map_err(body)?;
-        let Some(tape) = tape else { return Ok(Answer::new(outputs)) };
-        Ok(Answer::new(outputs).with(true, move |back| {
-            let cotangent = back.take(0).map(|c| c.to_plain(back.room())).transpose()?;
-            let gradients = tape.pull(vec![cotangent], back.room()).map_err(body)?;
-            for (i, gradient) in gradients.into_iter().enumerate() {
-                if let Some(gradient) = gradient {
-                    back.give(i, gradient)?;
-                }
-            }
-            Ok(())
-        }))
-    }
 }
 
 impl Operator for FusedConv {
@@ -66,7 +50,7 @@ impl Operator for FusedConv {
         let [n, c, h, w] = [geometry.batch, geometry.out_c, geometry.out_h(), geometry.out_w()];
         let fits = call.optional(1).is_none_or(|residual| residual.shape() == [n, c, h, w]);
         if !fits || call.input(0)?.rank() != 4 {
-            return self.run_original(call);
+            return run_original(&self.original, call);
         }
         let x = call.take(0)?;
         let residual = call.inputs.get_mut(1).and_then(Option::take).map(|tensor| (1, tensor));
@@ -79,7 +63,12 @@ impl Operator for FusedConv {
             + self.original.steps.iter().map(|step| step.op.packed_bytes()).sum::<usize>()
     }
 
-    fn flops(&self, inputs: &[Option<&Tensor>], _: &[Tensor]) -> f64 {
+    fn kind(&self, inputs: &[Option<&Tensor>]) -> String {
+        let geometry = inputs.first().copied().flatten().and_then(|x| self.geometry(x.shape()).ok());
+        geometry.map_or_else(String::new, |geometry| super::kind(&geometry))
+    }
+
+    fn flops(&self, inputs: &[Option<&Tensor>]) -> f64 {
         match inputs {
             [Some(x), ..] => self.geometry(x.shape()).map_or(0.0, |geometry| geometry.flops()),
             _ => 0.0,

@@ -162,7 +162,16 @@ impl Operator for Conv {
         self.packed.bytes()
     }
 
-    fn flops(&self, inputs: &[Option<&Tensor>], _: &[Tensor]) -> f64 {
+    fn kind(&self, inputs: &[Option<&Tensor>]) -> String {
+        match inputs {
+            [Some(x), Some(w), ..] => {
+                self.geometry(x.shape(), w).map_or_else(|_| String::new(), |g| kind(&g))
+            }
+            _ => String::new(),
+        }
+    }
+
+    fn flops(&self, inputs: &[Option<&Tensor>]) -> f64 {
         match inputs {
             [Some(x), Some(w), ..] if x.rank() == 5 => {
                 volume::Volume::of(&self.window, self.groups, x, w).map_or(0.0, |volume| volume.flops())
@@ -171,6 +180,23 @@ impl Operator for Conv {
             _ => 0.0,
         }
     }
+}
+
+/// A convolution as a table of costs names it: kernel, stride, dilation and grouping.
+fn kind(g: &Geometry) -> String {
+    let pair = |[h, w]: [usize; 2]| if h == w { h.to_string() } else { format!("{h}x{w}") };
+    let mut text = format!("Conv {}x{}", g.kernel[0], g.kernel[1]);
+    if g.stride != [1, 1] {
+        text += &format!(" stride {}", pair(g.stride));
+    }
+    if g.dilation != [1, 1] && g.kernel != [1, 1] {
+        text += &format!(" dilation {}", pair(g.dilation));
+    }
+    if g.groups > 1 {
+        let depthwise = g.groups == g.in_c;
+        text += &if depthwise { " depthwise".to_string() } else { format!(" {} groups", g.groups) };
+    }
+    text
 }
 
 /// One convolution of f32 maps with its sizes settled.

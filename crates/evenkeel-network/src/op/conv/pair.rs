@@ -70,7 +70,14 @@ impl Operator for ConvPair {
         Ok(Answer::one(room.feature_map([g.batch, g.out_c, g.out_h(), g.out_w()], run)?))
     }
 
-    fn flops(&self, inputs: &[Option<&Tensor>], _: &[Tensor]) -> f64 {
+    fn kind(&self, inputs: &[Option<&Tensor>]) -> String {
+        let layers = inputs.first().copied().flatten().and_then(|x| self.layers(x));
+        layers.map_or_else(String::new, |layers| {
+            layers.each_ref().map(|(geometry, _)| super::kind(geometry)).join(" > ")
+        })
+    }
+
+    fn flops(&self, inputs: &[Option<&Tensor>]) -> f64 {
         let layers = inputs.first().copied().flatten().and_then(|x| self.layers(x));
         layers.map_or(0.0, |layers| layers.iter().map(|(geometry, _)| geometry.flops()).sum())
     }

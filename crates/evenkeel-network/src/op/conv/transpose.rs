@@ -173,7 +173,7 @@ impl Operator for ConvTranspose {
         self.packed.bytes()
     }
 
-    fn flops(&self, inputs: &[Option<&Tensor>], _: &[Tensor]) -> f64 {
+    fn flops(&self, inputs: &[Option<&Tensor>]) -> f64 {
         match inputs {
             [Some(x), Some(w), ..] if x.rank() == 5 => self.volume(x, w).map_or(0.0, |volume| volume.flops()),
             [Some(x), Some(w), ..] => self.geometry(x, w).map_or(0.0, |geometry| geometry.flops()),

@@ -321,7 +321,7 @@ impl Operator for Resize {
 }
 
 /// A map applied along `axis` of a plain tensor of floats.
-fn mapped(map: &AxisMap, x: &Tensor, axis: usize, room: &Room) -> Result<Tensor, Fault> {
+pub(super) fn mapped(map: &AxisMap, x: &Tensor, axis: usize, room: &Room) -> Result<Tensor, Fault> {
     let mut shape = x.shape().to_vec();
     let (outer, inner) = (shape[..axis].iter().product(), shape[axis + 1..].iter().product());
     shape[axis] = map.output();
