@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::key::Key;
-use super::{View, ViewRule, colour, crop, flip, resize, rotate, translate, turn};
+use super::{View, ViewRule, colour, crop, elastic, flip, gamma, resize, rotate, shear, translate, turn};
 use crate::error::{Error, Result};
 use crate::random::Random;
 
@@ -21,8 +21,18 @@ pub struct ViewKind {
 }
 
 /// Every kind of view.
-pub static VIEWS: [ViewKind; 7] =
-    [resize::KIND, rotate::KIND, flip::KIND, turn::KIND, crop::KIND, translate::KIND, colour::KIND];
+pub static VIEWS: &[ViewKind] = &[
+    resize::KIND,
+    rotate::KIND,
+    flip::KIND,
+    turn::KIND,
+    crop::KIND,
+    translate::KIND,
+    colour::KIND,
+    shear::KIND,
+    gamma::KIND,
+    elastic::KIND,
+];
 
 impl ViewKind {
     /// The kind of this name.

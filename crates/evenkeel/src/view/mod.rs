@@ -7,7 +7,9 @@
 
 mod colour;
 mod crop;
+mod elastic;
 mod flip;
+mod gamma;
 mod key;
 mod kind;
 mod named;
@@ -18,6 +20,7 @@ mod rotate;
 mod rule;
 mod sampler;
 mod set;
+mod shear;
 mod translate;
 mod turn;
 
@@ -26,7 +29,9 @@ mod tests;
 
 pub use colour::{Colour, Recolour};
 pub use crop::Crop;
+pub use elastic::Elastic;
 pub use flip::Flip;
+pub use gamma::Gamma;
 pub use key::{Bounds, Form, Key, Value};
 pub use kind::{VIEWS, ViewKind};
 pub use named::view_sets;
@@ -37,6 +42,7 @@ pub use rotate::Rotate;
 pub use rule::ViewRule;
 pub use sampler::{Edge, Sampler};
 pub use set::ViewSet;
+pub use shear::Shear;
 pub use translate::Translate;
 pub use turn::Turn;
 

@@ -105,10 +105,18 @@ fn undoing_gives_back_what_the_view_shows() {
         let covered = undo.mask().iter().sum::<f32>() / (48.0 * 64.0);
         assert!(covered > 0.1, "{what} shows {covered}");
         let (back, changed) = (undo.apply(seen.pixels(), 3), view.view().recolour(&x).unwrap_or(x.clone()));
-        let within = (0..back.len()).filter(|&i| inside(undo.mask(), size, i));
-        let mut far: Vec<f32> = within.map(|i| (back[i] - changed.pixels()[i]).abs()).collect();
-        far.sort_by(f32::total_cmp);
-        assert!(far[far.len() * 9 / 10] < 0.03, "{what}: {}", far[far.len() * 9 / 10]);
+        let far = |from: &[f32]| {
+            let within = (0..from.len()).filter(|&i| inside(undo.mask(), size, i));
+            let mut far: Vec<f32> = within.map(|i| (from[i] - changed.pixels()[i]).abs()).collect();
+            far.sort_by(f32::total_cmp);
+            far[far.len() * 9 / 10]
+        };
+        assert!(far(&back) < 0.03, "{what}: {}", far(&back));
+        if seen.size() == size {
+            // else an undo that does nothing could pass for that of a small motion
+            let (undone, not_undone) = (far(&back), far(seen.pixels()));
+            assert!(undone < 0.003 + 0.25 * not_undone, "{what}: {undone} {not_undone}");
+        }
     }
 }
 
@@ -119,9 +127,8 @@ fn a_seed_fixes_a_view_and_values_stay_in_range() {
     for rule in rules() {
         let of = |seed: u64| rule.draw(&mut Random::new(seed));
         assert_eq!(format!("{:?}", of(4)), format!("{:?}", of(4)), "{rule:?}");
-        let fixed = rule.kind().keys.iter().all(|key| rule.value(key.name) == key.default.as_ref());
         let differs = (5..25).any(|seed| format!("{:?}", of(4)) != format!("{:?}", of(seed)));
-        assert!(differs || fixed, "{rule:?} draws the same for every seed");
+        assert!(differs, "{rule:?} draws the same for every seed");
         for canvas in CANVASES {
             let seen = DrawnView::new(of(4), canvas).apply(&x);
             assert!(seen.pixels().iter().all(|v| (0.0..=1.0).contains(v)), "{rule:?}");

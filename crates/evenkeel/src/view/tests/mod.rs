@@ -27,15 +27,17 @@ fn all_sets() -> Vec<(String, ViewSet)> {
     view_sets().into_iter().map(|(name, _)| (name.clone(), ViewSet::named(&name).unwrap())).collect()
 }
 
-/// Every distinct rule of the named sets, and one without its default; at least one of each kind of the table.
+/// Every distinct rule of the named sets, and two that set every key of theirs; at least one of each kind of the table.
 fn rules() -> Vec<ViewRule> {
-    let mut rules: Vec<ViewRule> = vec![ViewSet::contrastive(1).rules.remove(0)];
+    let shear = [("degrees", [-30.0, 30.0].into()), ("vertical_degrees", [-30.0, 30.0].into())];
+    let mut rules = ViewSet::contrastive(1).rules;
+    rules.push(ViewRule::of("shear", &shear).unwrap());
     for rule in all_sets().into_iter().flat_map(|(_, set)| set.rules) {
         if !rules.contains(&rule) {
             rules.push(rule);
         }
     }
-    for kind in &VIEWS {
+    for kind in VIEWS {
         assert!(rules.iter().any(|rule| rule.kind().name == kind.name), "no named set has {}", kind.name);
     }
     rules
