@@ -10,7 +10,7 @@ use evenkeel::model::Model;
 use evenkeel::random::Random;
 use evenkeel::task::instance::{confident, overlaid};
 use evenkeel::task::{Prediction, best_classes};
-use evenkeel::view::View;
+use evenkeel::view::DrawnView;
 use serde_json::json;
 
 use crate::workbench::{Eyes, fitted, palette, prediction_json, prediction_words, progress, stem_in};
@@ -50,11 +50,8 @@ pub(crate) fn run(args: InspectViewsArgs) -> Result<()> {
         outputs.views.iter().map(|(map, mask)| share_that_differs(&outputs, map, mask)).collect();
     let file = PathBuf::from(format!("{}.views.png", stem_in(&args.out, &args.image)?.display()));
     sheet(&rows, image.size())?.save_png(&file)?;
-    let described: Vec<_> = views
-        .iter()
-        .zip(&differs)
-        .map(|(v, d)| json!({ "view": v.motion.to_string(), "colour": v.colour.is_some(), "differs": d }))
-        .collect();
+    let described: Vec<_> =
+        views.iter().zip(&differs).map(|(v, d)| json!({ "view": v.caption(), "differs": d })).collect();
     let value = json!({
         "image": args.image,
         "prediction": prediction_json(&model, &answer),
@@ -64,12 +61,8 @@ pub(crate) fn run(args: InspectViewsArgs) -> Result<()> {
     });
     let mut words = format!("{}: {}\n", args.image.display(), prediction_words(&model, &answer));
     for (view, share) in views.iter().zip(&differs) {
-        let colour = if view.colour.is_some() { ", other colours" } else { "" };
-        words += &format!(
-            "  {}{colour}: differs on {:.1} % of what was in evaluation\n",
-            view.motion,
-            100.0 * share
-        );
+        let percent = 100.0 * share;
+        words += &format!("  {}: differs on {percent:.1} % of what the view shows\n", view.caption());
     }
     words += &format!("  picture: {}", file.display());
     progress(1).say(args.json, &value, &words);
@@ -77,7 +70,12 @@ pub(crate) fn run(args: InspectViewsArgs) -> Result<()> {
 }
 
 /// Each view of the image with the objects seen in it.
-fn inspect_instances(args: &InspectViewsArgs, model: &Model, image: &Image, views: &[View]) -> Result<()> {
+fn inspect_instances(
+    args: &InspectViewsArgs,
+    model: &Model,
+    image: &Image,
+    views: &[DrawnView],
+) -> Result<()> {
     let overlay = |seen: &Image| -> Result<(Image, String)> {
         let answer = model.predict(seen)?;
         let Prediction::Instances(all) = &answer else { bail!("the network's answer is not instances") };
@@ -90,8 +88,8 @@ fn inspect_instances(args: &InspectViewsArgs, model: &Model, image: &Image, view
         let seen = view.apply(image);
         let (picture, said) = overlay(&seen)?;
         rows.push(vec![seen, picture]);
-        words += &format!("  {}: {said}\n", view.motion);
-        described.push(json!({ "view": view.motion.to_string(), "says": said }));
+        words += &format!("  {}: {said}\n", view.caption());
+        described.push(json!({ "view": view.caption(), "says": said }));
     }
     let file = PathBuf::from(format!("{}.views.png", stem_in(&args.out, &args.image)?.display()));
     sheet(&rows, image.size())?.save_png(&file)?;
@@ -113,7 +111,7 @@ fn share_that_differs(outputs: &ViewOutputs, map: &[f32], mask: &[f32]) -> f64 {
 fn map_rows(
     model: &Model,
     image: &Image,
-    views: &[View],
+    views: &[DrawnView],
     outputs: &ViewOutputs,
     own: &LabelMap,
 ) -> Result<Vec<Vec<Image>>> {

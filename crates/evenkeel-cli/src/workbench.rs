@@ -95,7 +95,7 @@ pub(crate) struct DefenceArgs {
 /// Views and heads
 #[derive(Debug, clap::Args)]
 pub(crate) struct Eyes {
-    /// standard, reference, or a TOML file of views
+    /// standard, reference, only-KIND for eight views of one kind, or a TOML file of views
     #[arg(long, value_name = "SET", default_value = "standard")]
     pub(crate) views: String,
     /// A head in a safetensors file, for rotation and contrastive

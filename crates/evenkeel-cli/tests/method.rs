@@ -177,6 +177,11 @@ fn views_are_shown_on_one_sheet() {
     let said = works(bench.path(), &["inspect-views", "segmenter.onnx", "scene.png", "--out", "out"]);
     assert_eq!(said.matches("differs on").count(), 8, "{said}");
     assert!(Image::load(bench.path().join("out/scene.views.png")).unwrap().height() > 9 * 30);
+    let warped =
+        works(bench.path(), &["inspect-views", "segmenter.onnx", "scene.png", "--views", "only-elastic"]);
+    assert_eq!(warped.matches("elastic, up to 4.0 %: differs on").count(), 8, "{warped}");
+    let unknown = ["inspect-views", "segmenter.onnx", "scene.png", "--views", "only-nothing"];
+    assert!(refused(bench.path(), &unknown).contains("only-elastic"));
 }
 
 /// Without a terminal, what was done is told in plain lines on standard error, and results alone on standard output.

@@ -13,7 +13,7 @@ use crate::optimiser::{AdamW, rate};
 use evenkeel::image::write_atomically;
 use evenkeel::model::Model;
 use evenkeel::objective::Pooled;
-use evenkeel::view::{Motion, View, ViewSet};
+use evenkeel::view::{DrawnView, Turn, ViewSet};
 use evenkeel::{Image, Random};
 use rayon::prelude::*;
 use safetensors::tensor::{Dtype, TensorView};
@@ -69,9 +69,8 @@ fn gather(rows: &[&[f32]]) -> Map {
 /// If the network refuses an image.
 pub fn rotation(model: &Model, images: &[Image], seed: u64) -> Result<TrainedHead> {
     let fixed_canvas = model.network.fixed_size().is_some();
-    let turned = |image: &Image, quarters: u8| {
-        View { fixed_canvas, ..View::of(Motion::Turn { quarters }) }.apply(image)
-    };
+    let turned =
+        |image: &Image, quarters: u8| DrawnView::of(Turn { quarters }).fitted(fixed_canvas).apply(image);
     let features: Vec<(Vec<f32>, u8)> = (0..4 * images.len())
         .into_par_iter()
         .map(|k| Ok((pooled(model, &turned(&images[k / 4], (k % 4) as u8))?, (k % 4) as u8)))

@@ -10,7 +10,6 @@ pub mod spec;
 mod sweep;
 mod template;
 mod validate;
-mod views;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -21,7 +20,6 @@ pub use spec::{AttackSpec, Column, DefenceSpec, DetectorSpec, Threat};
 pub use sweep::Sweep;
 pub use template::{TEMPLATES, Template};
 pub(crate) use validate::as_file_name;
-pub use views::view_set;
 
 use std::path::Path;
 
@@ -29,6 +27,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
 use validate::unlike;
+
+/// The set of views of this name or file: [`evenkeel::view::ViewSet::named`].
+///
+/// # Errors
+/// If there is neither.
+pub fn view_set(name: &str) -> evenkeel::Result<evenkeel::view::ViewSet> {
+    evenkeel::view::ViewSet::named(name)
+}
 
 /// What to run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -217,7 +217,7 @@ pub struct DefenceRule {
     /// Size of a step in 1/255; the schedule's own if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step_255: Option<f64>,
-    /// `standard`, `reference`, `only-flip`, `only-resize`, `only-rotation`, `only-turn`, `only-colour`, or a TOML file of views.
+    /// One of [`evenkeel::view::view_sets`], or a TOML file of views.
     #[serde(default = "standard_views")]
     pub views: Sweep<String>,
     /// Which views are compared.

@@ -10,7 +10,7 @@ use evenkeel::model::Model;
 use evenkeel::network::Tensor;
 use evenkeel::objective::{Equivariance, Invariance, Pairing, ViewObjective};
 use evenkeel::task::Truth;
-use evenkeel::view::{View, ViewSet};
+use evenkeel::view::{DrawnView, ViewSet};
 use rayon::prelude::*;
 
 use crate::cifar::{OTHERS, budget_of, cifar_net};
@@ -19,7 +19,7 @@ use crate::{cityscapes, heads, scenario, support};
 
 /// What scores images: the views, drawn once, and the objectives with their divisors, by name.
 struct Scorer {
-    views: Vec<View>,
+    views: Vec<DrawnView>,
     objectives: Vec<(Box<dyn ViewObjective>, f64)>,
     learned: Vec<Detector>,
 }

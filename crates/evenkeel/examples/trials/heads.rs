@@ -10,7 +10,7 @@ use evenkeel::image::Image;
 use evenkeel::model::Model;
 use evenkeel::objective::head::Head;
 use evenkeel::objective::{Bank, Pooled};
-use evenkeel::view::{Motion, View, ViewSet};
+use evenkeel::view::{DrawnView, Flip, Turn, ViewSet};
 use rayon::prelude::*;
 
 const HIDDEN: usize = 256;
@@ -47,13 +47,13 @@ fn looks(model: &Model, images: &[Image], count: usize) -> Vec<Vec<Image>> {
 
 fn rotation(model: &Model, others: &[Image]) -> Head {
     let fixed_canvas = model.network.fixed_size().is_some();
-    let flip = View { fixed_canvas, ..View::of(Motion::Flip { width: 1.0 }) };
+    let flip = DrawnView::of(Flip { width: 1.0 }).fitted(fixed_canvas);
     let more = if others.len() < 100 { 7 } else { 0 };
     let images: Vec<Image> =
         looks(model, others, more).into_iter().flatten().flat_map(|i| [flip.apply(&i), i]).collect();
     let turned = |(i, image): (usize, &Image)| {
         let quarters = (i % 4) as u8;
-        let view = View { fixed_canvas, ..View::of(Motion::Turn { quarters }) };
+        let view = DrawnView::of(Turn { quarters }).fitted(fixed_canvas);
         pooled(model, &if quarters == 0 { image.clone() } else { view.apply(image) })
     };
     let each: Vec<(usize, &Image)> = images.iter().flat_map(|i| [i; 4]).enumerate().collect();

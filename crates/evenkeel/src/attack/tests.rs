@@ -25,11 +25,8 @@ fn linear(classes: usize) -> Model {
 
 /// Two cheap views.
 fn few_views(fixed: bool) -> ViewSet {
-    let rules = vec![
-        ViewRule::Flip { stretch: [1.0, 1.0] },
-        ViewRule::Rotate { degrees: [-15.0, 15.0], normalised: false },
-    ];
-    ViewSet { rules, fixed_canvas: fixed, multiple: 1 }
+    let rotate = ViewRule::of("rotate", &[("degrees", [-15.0, 15.0].into())]).unwrap();
+    ViewSet::of(vec![ViewRule::of("flip", &[]).unwrap(), rotate]).fitted(fixed, 1)
 }
 
 fn small_defence(model: &Model, budget: Budget, steps: usize, noise: bool) -> Defence {

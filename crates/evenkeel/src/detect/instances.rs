@@ -13,7 +13,7 @@ use crate::model::Model;
 use crate::network::Extents;
 use crate::task::Prediction;
 use crate::task::instance::{Instance, Mask, confident};
-use crate::view::View;
+use crate::view::DrawnView as View;
 
 /// The sum over views of how much the confident instances disagree.
 ///

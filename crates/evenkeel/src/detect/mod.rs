@@ -29,7 +29,7 @@ use crate::objective::{
 };
 use crate::random::Random;
 use crate::task::best_classes;
-use crate::view::{View, ViewSet};
+use crate::view::{DrawnView as View, ViewSet};
 
 /// The names of the scores.
 pub const SCORES: [&str; 6] =

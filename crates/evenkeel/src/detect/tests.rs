@@ -65,7 +65,7 @@ fn noise_is_stranger_than_calm() {
 #[test]
 fn agreeing_views_have_no_variance() {
     let [_, model] = models();
-    let stay = View::of(crate::view::Motion::Stay);
+    let stay = View::of(crate::view::Stay);
     let outputs =
         ViewOutputs::at(&model, &picture((16, 16), 1), &[stay.clone(), stay], Outputs::Softmax).unwrap();
     assert_eq!(outputs.variance(), 0.0);

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::image::Image;
 use crate::network::{Network, Tape, Tensor};
 use crate::random::Random;
-use crate::view::View;
+use crate::view::DrawnView as View;
 
 /// A view objective and its weight.
 pub struct ViewTerm<'a> {
@@ -145,8 +145,7 @@ fn in_turn<T: Send, R: Send>(
 impl Look<'_> {
     /// Whether a view shows twice as many pixels as the image has, or more.
     fn enlarges(&self, view: &View) -> bool {
-        let ((h, w), to) = (self.image.size(), view.placement(self.image.size()).to);
-        to.0 * to.1 >= 2 * h * w
+        view.enlarges(self.image.size())
     }
 
     /// The term's value, its cotangent on the image's own features, and what its views lead back to the image, weighted.

@@ -7,7 +7,7 @@ use super::{Compared, Pooled, ViewObjective};
 use crate::error::{Error, Result};
 use crate::network::Tensor;
 use crate::random::Random;
-use crate::view::{Motion, View, ViewSet};
+use crate::view::{DrawnView as View, Turn, ViewSet};
 
 /// A head guesses by how many quarters the image was turned; the objective is minus the mean cross-entropy.
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ pub struct Rotation {
 
 impl ViewObjective for Rotation {
     fn draw(&self, _: &Random) -> Vec<View> {
-        let turn = |quarters| View { fixed_canvas: self.fixed_canvas, ..View::of(Motion::Turn { quarters }) };
+        let turn = |quarters| View::of(Turn { quarters }).fitted(self.fixed_canvas);
         (1..4).map(turn).collect()
     }
 

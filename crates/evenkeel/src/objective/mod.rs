@@ -23,7 +23,7 @@ pub use views::{Equivariance, Invariance, Pairing};
 use crate::error::Result;
 use crate::network::Tensor;
 use crate::random::Random;
-use crate::view::View;
+use crate::view::DrawnView as View;
 
 /// Where a loop is: some objectives change with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -178,7 +178,7 @@ fn an_unchanged_view_agrees_with_itself() {
     let network = Conv::random(&[6], 4, false, 1);
     let image = picture((12, 12), 2);
     let features = network.run(&image, &["features"]).unwrap().remove(0);
-    let stay = View::of(crate::view::Motion::Stay);
+    let stay = View::of(crate::view::Stay);
     let seen = [(stay.clone(), features.clone()), (stay, features.clone())];
     let objective = Equivariance::new(ViewSet::standard());
     assert!((objective.compare((12, 12), &features, &seen).unwrap().value - 2.0).abs() < 1e-6);

@@ -10,7 +10,7 @@ use super::{Compared, Pooled, ViewObjective};
 use crate::error::{Error, Result};
 use crate::network::{Extents, Tensor};
 use crate::random::Random;
-use crate::view::{View, ViewSet};
+use crate::view::{DrawnView as View, ViewSet};
 
 /// Which features are compared with which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

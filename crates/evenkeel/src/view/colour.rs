@@ -3,7 +3,101 @@
 //! Every change is piecewise linear in the image, hue included: within one sextant of the colour wheel the shifted colour is a
 //! linear function of red, green and blue. So each pullback is exact wherever the image is not on a seam.
 
+use std::sync::Arc;
+
+use super::key::{Bounds, Form, Key, STRETCH, Value};
+use super::{Canvas, Crop, Placement, Resize, View, ViewKind, ViewRule};
 use crate::image::Image;
+use crate::random::Random;
+
+const fn amount(name: &'static str, help: &'static str) -> Key {
+    Key { name, help, form: Form::Number(Bounds::closed(0.0, 16.0)), default: None }
+}
+
+const BRIGHTNESS: Key = amount("brightness", "the factor is drawn from 1 - this (not below 0) to 1 + this");
+const CONTRAST: Key = amount("contrast", "so for the factor about the mean grey of the image");
+const SATURATION: Key = amount("saturation", "so for the factor about each pixel's own grey");
+const HUE: Key = Key {
+    name: "hue",
+    help: "the most that hues are shifted either way, in turns of the colour wheel",
+    form: Form::Number(Bounds::closed(0.0, 1.0)),
+    default: None,
+};
+const GREYSCALE: Key = Key {
+    name: "greyscale",
+    help: "probability that only grey remains",
+    form: Form::Number(Bounds::closed(0.0, 1.0)),
+    default: Some(Value::Number(0.0)),
+};
+const CROP: Key = Key {
+    name: "crop",
+    help: "range of the share of each side of a window taken as well, instead of the stretch",
+    form: Form::OptionalRange(Bounds::SHARE),
+    default: Some(Value::Nothing),
+};
+
+pub(super) const KIND: ViewKind = ViewKind {
+    name: "colour",
+    about: "other brightness, contrast, saturation and hue, then stretched or a window",
+    keys: &[BRIGHTNESS, CONTRAST, SATURATION, HUE, GREYSCALE, STRETCH, CROP],
+    draw,
+};
+
+fn draw(rule: &ViewRule, random: &mut Random) -> Arc<dyn View> {
+    let factor = |random: &mut Random, key: &Key| {
+        let amount = rule.number(key);
+        random.uniform((1.0 - amount).max(0.0), 1.0 + amount)
+    };
+    let hue = rule.number(&HUE);
+    let colour = Colour {
+        brightness: factor(random, &BRIGHTNESS),
+        contrast: factor(random, &CONTRAST),
+        saturation: factor(random, &SATURATION),
+        hue: random.uniform(-hue, hue),
+        order: [0; 4],
+        greyscale: random.chance(rule.number(&GREYSCALE)),
+    };
+    let order = random.order(4);
+    let colour = Colour { order: std::array::from_fn(|i| order[i] as u8), ..colour };
+    let then: Arc<dyn View> = match (rule.optional_range(&CROP), rule.range(&STRETCH)) {
+        (Some(share), _) => Arc::new(Crop::draw(share, random)),
+        (None, [low, high]) => Arc::new(Resize { height: 1.0, width: random.uniform(low, high) }),
+    };
+    Arc::new(Recolour { colour, then })
+}
+
+/// Other colours, then a view that moves pixels.
+#[derive(Clone, Debug)]
+pub struct Recolour {
+    /// The change of colours.
+    pub colour: Colour,
+    /// Where pixels go afterwards.
+    pub then: Arc<dyn View>,
+}
+
+impl View for Recolour {
+    fn caption(&self) -> String {
+        let Colour { brightness, contrast, saturation, hue, greyscale, .. } = self.colour;
+        let grey = if greyscale { ", grey" } else { "" };
+        format!(
+            "colour, brightness x{brightness:.2}, contrast x{contrast:.2}, saturation x{saturation:.2}, hue \
+             {hue:+.2}{grey}; {}",
+            self.then.caption()
+        )
+    }
+
+    fn place(&self, size: (usize, usize), canvas: Canvas) -> Arc<dyn Placement> {
+        self.then.place(size, canvas)
+    }
+
+    fn recolour(&self, image: &Image) -> Option<Image> {
+        Some(self.colour.apply(image))
+    }
+
+    fn pull_recolour(&self, image: &Image, cotangent: Vec<f32>) -> Vec<f32> {
+        self.colour.pullback(image, &cotangent)
+    }
+}
 
 /// What grey weighs the channels with.
 const LUMA: [f32; 3] = [0.2989, 0.587, 0.114];

@@ -1,104 +1,77 @@
 //! Views: transformations of the image that can be undone on a feature map.
 //!
-//! The second station of the flow. A view may change colours, then maps the image by one affine placement. It has four parts:
-//! apply to the image, undo on a feature map of whatever resolution came back, the pullbacks of both, and the mask of cells that
-//! were in evaluation. Everything geometric is linear, and its pullback its exact transpose.
+//! The second station of the flow. A view may change the values of pixels, then moves them: apply = resample ∘ recolour, and undo
+//! resamples a feature map of whatever resolution back. A kind of view is one file that implements [`View`] and one line in
+//! [`VIEWS`]; a [`ViewSet`] is a list of rules that a seed turns into [`DrawnView`]s; a drawn view is [`Placed`] for a size of
+//! image, where its samplers and masks are made once. Resampling is linear, and its pullback its exact transpose.
 
 mod colour;
+mod crop;
+mod elastic;
+mod flip;
+mod gamma;
+mod key;
+mod kind;
+mod named;
+mod placed;
 mod placement;
+mod resize;
+mod rotate;
+mod rule;
 mod sampler;
 mod set;
+mod shear;
+mod translate;
+mod turn;
 
 #[cfg(test)]
 mod tests;
 
-pub use colour::Colour;
-pub use placement::{Motion, Placement};
+pub use colour::{Colour, Recolour};
+pub use crop::Crop;
+pub use elastic::Elastic;
+pub use flip::Flip;
+pub use gamma::Gamma;
+pub use key::{Bounds, Form, Key, Value};
+pub use kind::{VIEWS, ViewKind};
+pub use named::view_sets;
+pub use placed::{DrawnView, Placed, Stay, Undo};
+pub use placement::{Affine, Canvas, Placement};
+pub use resize::Resize;
+pub use rotate::Rotate;
+pub use rule::ViewRule;
 pub use sampler::{Edge, Sampler};
-pub use set::{ViewRule, ViewSet};
+pub use set::ViewSet;
+pub use shear::Shear;
+pub use translate::Translate;
+pub use turn::Turn;
+
+use std::sync::Arc;
 
 use crate::image::Image;
-use crate::network::Extents;
 
-/// One drawn view.
-#[derive(Clone, Debug, PartialEq)]
-pub struct View {
-    /// A change of colours, before anything else.
-    pub colour: Option<Colour>,
-    /// Where pixels go.
-    pub motion: Motion,
-    /// Whether the result keeps the image's size, for networks that accept only one.
-    pub fixed_canvas: bool,
-    /// Sides of the result are cut to multiples of this, for networks that ask for it.
-    pub multiple: usize,
-}
+/// A drawn view: a change of pixel values, then a placement. [`Placed`] makes apply, undo, their pullbacks and the mask of it.
+///
+/// A photometric view overrides `recolour` and `pull_recolour`, a geometric one `place`; either may do both.
+pub trait View: std::fmt::Debug + Send + Sync {
+    /// The kind and its drawn values, such as `rotate 12.3°`.
+    fn caption(&self) -> String;
 
-impl View {
-    /// A view that only moves pixels.
-    pub fn of(motion: Motion) -> Self {
-        Self { colour: None, motion, fixed_canvas: false, multiple: 1 }
+    /// Where the pixels of an image of this (height, width) go; by default they stay.
+    fn place(&self, size: (usize, usize), canvas: Canvas) -> Arc<dyn Placement> {
+        let _ = canvas;
+        Arc::new(Affine::stay(size))
     }
 
-    /// The same view onto a canvas of the image's own size.
-    pub fn on_fixed_canvas(self) -> Self {
-        Self { fixed_canvas: true, ..self }
+    /// The image with other values at the same places; none, the default, where they do not change.
+    fn recolour(&self, image: &Image) -> Option<Image> {
+        let _ = image;
+        None
     }
 
-    /// Where pixels of an image of this (height, width) go.
-    pub fn placement(&self, size: (usize, usize)) -> Placement {
-        match self.fixed_canvas {
-            true => self.motion.on_fixed_canvas(size),
-            false => self.motion.place(size, self.multiple),
-        }
-    }
-
-    /// The image as seen.
-    pub fn apply(&self, image: &Image) -> Image {
-        let coloured = self.colour.as_ref().map(|colour| colour.apply(image));
-        let image = coloured.as_ref().unwrap_or(image);
-        let placement = self.placement(image.size());
-        if placement.is_identity() {
-            return image.clone();
-        }
-        let pixels = placement.sampler(image.size(), placement.to).apply(image.pixels(), 3);
-        Image::new(placement.to.0, placement.to.1, pixels).expect("a placement has at least one pixel")
-    }
-
-    /// The pullback of [`View::apply`] at `image`: from the seen image's cotangent `[3, h', w']` to the image's.
-    pub fn pull_apply(&self, image: &Image, cotangent: &[f32]) -> Vec<f32> {
-        let placement = self.placement(image.size());
-        let moved = if placement.is_identity() {
-            cotangent.to_vec()
-        } else {
-            placement.sampler(image.size(), placement.to).transpose(cotangent, 3)
-        };
-        match &self.colour {
-            Some(colour) => colour.pullback(image, &moved),
-            None => moved,
-        }
-    }
-
-    /// A feature map of the seen image, brought back to the grid `to` of the unseen image's map.
-    pub fn undo(&self, size: (usize, usize), map: &[f32], seen: Extents, to: (usize, usize)) -> Vec<f32> {
-        self.placement(size).undoing(seen.size(), to).apply(map, seen.channels)
-    }
-
-    /// The pullback of [`View::undo`], which is linear: from the grid `to` to the seen map.
-    pub fn pull_undo(
-        &self,
-        size: (usize, usize),
-        cotangent: &[f32],
-        seen: Extents,
-        to: (usize, usize),
-    ) -> Vec<f32> {
-        self.placement(size).undoing(seen.size(), to).transpose(cotangent, seen.channels)
-    }
-
-    /// 1 for each cell of the grid `to` that was in evaluation, else 0: where undo(apply(ones)) > 0.5 at feature resolution.
-    pub fn mask(&self, size: (usize, usize), seen: (usize, usize), to: (usize, usize)) -> Vec<f32> {
-        let placement = self.placement(size);
-        let applied = placement.sampler(to, seen).apply(&vec![1.0; to.0 * to.1], 1);
-        let undone = placement.undoing(seen, to).apply(&applied, 1);
-        undone.iter().map(|&v| if v > 0.5 { 1.0 } else { 0.0 }).collect()
+    /// The pullback of [`View::recolour`] at `image`, on planes `[3, h, w]`.
+    fn pull_recolour(&self, image: &Image, cotangent: Vec<f32>) -> Vec<f32> {
+        let _ = image;
+        cotangent
     }
 }

@@ -1,6 +1,6 @@
-//! Bilinear sampling of planar maps along an affine placement, and its exact transpose.
+//! Bilinear sampling of planar maps along a placement, and its exact transpose.
 //!
-//! Output cell i of n stands at (i + 1/2)/n of its canvas; the affine map leads to a point of the input canvas, whose four nearest
+//! Output cell i of n stands at (i + 1/2)/n of its canvas; the placement leads to a point of the input canvas, whose four nearest
 //! cells are weighed. Half-pixel centres, no antialiasing. When the placement does not turn, rows and columns separate.
 
 use evenkeel_kernels::parallel;
@@ -83,14 +83,26 @@ impl Sampler {
             };
             Way::Separable { rows: taps(0, to.0, from.0), columns: taps(1, to.1, from.1) }
         } else {
-            let corner = |i: usize| {
-                let (y, x) = ((i / to.1) as f64, (i % to.1) as f64);
-                let place = |axis: usize| matrix[axis][0] * y + matrix[axis][1] * x + offset[axis];
-                Corner::new(Tap::new(place(0), from.0, edge), Tap::new(place(1), from.1, edge), from.1)
-            };
-            Way::Scattered((0..to.0 * to.1).into_par_iter().map(corner).collect())
+            return Self::along(from, to, edge, |y, x| {
+                let (y, x) = (y as f64, x as f64);
+                [0, 1].map(|axis| matrix[axis][0] * y + matrix[axis][1] * x + offset[axis])
+            });
         };
         Self { from, to, way }
+    }
+
+    /// The sampler whose output cell (i, j) stands at `place(i, j)`, (down, right) in input cells, whose centres are at whole numbers.
+    pub fn along(
+        from: (usize, usize),
+        to: (usize, usize),
+        edge: Edge,
+        place: impl Fn(usize, usize) -> [f64; 2] + Sync,
+    ) -> Self {
+        let corner = |i: usize| {
+            let [down, right] = place(i / to.1, i % to.1);
+            Corner::new(Tap::new(down, from.0, edge), Tap::new(right, from.1, edge), from.1)
+        };
+        Self { from, to, way: Way::Scattered((0..to.0 * to.1).into_par_iter().map(corner).collect()) }
     }
 
     /// A plain resize with half-pixel centres, as `interpolate(..., mode="bilinear", align_corners=False)` does.

@@ -4,76 +4,10 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Colour, Motion, View};
+use super::named::{self, STRETCH, colours, rule, view_sets};
+use super::{Canvas, DrawnView, ViewRule};
 use crate::error::{Error, Result};
 use crate::random::Random;
-
-/// How one view of a set is drawn. Ranges are [low, high]; equal ends fix a value.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum ViewRule {
-    /// Both sides times `scale`, the width again by a factor from `stretch`.
-    Resize {
-        /// Factor of both sides.
-        scale: f32,
-        /// Range of a further factor of the width.
-        #[serde(default = "no_stretch")]
-        stretch: [f32; 2],
-    },
-    /// A turn by an angle from `degrees`.
-    Rotate {
-        /// Range of the angle.
-        degrees: [f32; 2],
-        /// Whether to turn in normalised coordinates, as the reference does.
-        #[serde(default)]
-        normalised: bool,
-    },
-    /// Mirrored left to right, the width times a factor from `stretch`.
-    Flip {
-        /// Range of the factor of the width.
-        #[serde(default = "no_stretch")]
-        stretch: [f32; 2],
-    },
-    /// Turned by one of these numbers of quarters.
-    Turn {
-        /// What to choose from.
-        quarters: Vec<u8>,
-    },
-    /// A window of a share of each side from `share`, anywhere.
-    Crop {
-        /// Range of the share.
-        share: [f32; 2],
-    },
-    /// Moved by up to this share of each side, either way.
-    Translate {
-        /// The most.
-        most: f32,
-    },
-    /// Other colours; factors are drawn from 1 ± the given amounts (not below 0), hue from ± its amount.
-    Colour {
-        /// Amount of brightness.
-        brightness: f32,
-        /// Amount of contrast.
-        contrast: f32,
-        /// Amount of saturation.
-        saturation: f32,
-        /// Amount of hue, in turns.
-        hue: f32,
-        /// Probability of greyscale.
-        #[serde(default)]
-        greyscale: f32,
-        /// Range of the factor of the width.
-        #[serde(default = "no_stretch")]
-        stretch: [f32; 2],
-        /// Range of the share of a window taken as well, if any.
-        #[serde(default)]
-        crop: Option<[f32; 2]>,
-    },
-}
-
-fn no_stretch() -> [f32; 2] {
-    [1.0, 1.0]
-}
 
 /// A set of views, drawn together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -95,56 +29,46 @@ fn one() -> usize {
 }
 
 impl ViewSet {
+    /// These rules, on canvases of whatever size they give.
+    pub fn of(rules: Vec<ViewRule>) -> Self {
+        Self { rules, fixed_canvas: false, multiple: 1 }
+    }
+
     /// The standard eight: four resizes, two rotations, colours, flip.
     pub fn standard() -> Self {
-        let stretch = [0.8, 1.2];
-        let resize = |scale| ViewRule::Resize { scale, stretch };
-        let rotate = || ViewRule::Rotate { degrees: [-15.0, 15.0], normalised: false };
-        let colour = ViewRule::Colour {
-            brightness: 0.8,
-            contrast: 0.8,
-            saturation: 0.8,
-            hue: 0.2,
-            greyscale: 0.2,
-            stretch,
-            crop: None,
-        };
-        let rules = vec![
+        let resize = |scale: f32| rule("resize", &[("scale", scale.into()), ("stretch", STRETCH.into())]);
+        let rotate = || rule("rotate", &[("degrees", [-15.0, 15.0].into())]);
+        Self::of(vec![
             resize(2.0),
             resize(0.3),
             resize(2.0),
             resize(0.5),
             rotate(),
             rotate(),
-            colour,
-            ViewRule::Flip { stretch },
-        ];
-        Self { rules, fixed_canvas: false, multiple: 1 }
+            colours(),
+            rule("flip", &[("stretch", STRETCH.into())]),
+        ])
     }
 
     /// The standard set with rotations in normalised coordinates, as the reference code has them.
     pub fn reference() -> Self {
-        let mut set = Self::standard();
-        for rule in &mut set.rules {
-            if let ViewRule::Rotate { normalised, .. } = rule {
-                *normalised = true;
-            }
-        }
-        set
+        // only rotations read the key; the other rules stay as they are
+        let normalised = |rule: ViewRule| rule.with("normalised", true).unwrap_or(rule);
+        Self::of(Self::standard().rules.into_iter().map(normalised).collect())
     }
 
     /// `count` views of colours and windows, for contrastive objectives.
     pub fn contrastive(count: usize) -> Self {
-        let rule = ViewRule::Colour {
-            brightness: 0.4,
-            contrast: 0.4,
-            saturation: 0.4,
-            hue: 0.1,
-            greyscale: 0.2,
-            stretch: no_stretch(),
-            crop: Some([0.6, 1.0]),
-        };
-        Self { rules: vec![rule; count], fixed_canvas: false, multiple: 1 }
+        let [most, hue, greyscale] = [0.4, 0.1, 0.2];
+        let given = [
+            ("brightness", most.into()),
+            ("contrast", most.into()),
+            ("saturation", most.into()),
+            ("hue", hue.into()),
+            ("greyscale", greyscale.into()),
+            ("crop", [0.6, 1.0].into()),
+        ];
+        Self::of(vec![rule("colour", &given); count])
     }
 
     /// The set fitted to what a network accepts.
@@ -154,22 +78,26 @@ impl ViewSet {
         self
     }
 
-    /// A set by name: `standard` or `reference`, or else the path of a settings file.
+    /// A set by one of the names of [`view_sets`], or else the path of a settings file.
     ///
     /// # Errors
-    /// As [`ViewSet::load`].
+    /// If it is neither, with the list of names; or as [`ViewSet::load`].
     pub fn named(name: &str) -> Result<Self> {
-        match name {
-            "standard" => Ok(Self::standard()),
-            "reference" => Ok(Self::reference()),
-            path => Self::load(path),
+        match named::find(name) {
+            Some(set) => Ok(set),
+            None if Path::new(name).exists() => Self::load(name),
+            None => {
+                let names: Vec<String> = view_sets().into_iter().map(|(name, _)| name).collect();
+                let reason = format!("is neither one of {} nor a file of views", names.join(", "));
+                Err(Error::setting(format!("views {name}"), reason))
+            }
         }
     }
 
     /// Reads a set from a TOML file of `[[view]]` tables.
     ///
     /// # Errors
-    /// If the file cannot be read or a rule makes no sense.
+    /// If the file cannot be read, or a kind, key or value is refused.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let text = std::fs::read_to_string(path).map_err(Error::io(path))?;
@@ -179,98 +107,24 @@ impl ViewSet {
         Ok(set)
     }
 
-    /// Refuses empty sets and values outside their meaning.
+    /// Refuses empty sets and a multiple of 0; rules were checked when they were made.
     ///
     /// # Errors
-    /// Naming the rule.
+    /// Saying what is missing.
     pub fn check(&self) -> Result<()> {
-        if self.rules.is_empty() || self.multiple == 0 {
-            return Err(Error::setting(
-                "views",
-                "a set needs at least one view and a multiple of at least 1",
-            ));
-        }
-        self.rules.iter().enumerate().try_for_each(|(i, rule)| {
-            let complain = |reason: &str| Err(Error::setting(format!("view {i}"), reason));
-            let factor = |[low, high]: [f32; 2]| low > 0.0 && low <= high && high <= 16.0;
-            match rule {
-                ViewRule::Resize { scale, stretch } if !factor([*scale; 2]) || !factor(*stretch) => {
-                    complain("factors must be above 0, at most 16, and in order")
-                }
-                ViewRule::Flip { stretch } | ViewRule::Colour { stretch, .. } if !factor(*stretch) => {
-                    complain("stretch must be above 0, at most 16, and in order")
-                }
-                ViewRule::Rotate { degrees: [low, high], .. }
-                    if low.is_nan() || high.is_nan() || low > high =>
-                {
-                    complain("degrees must be in order")
-                }
-                ViewRule::Turn { quarters } if quarters.is_empty() => {
-                    complain("quarters has nothing to choose from")
-                }
-                ViewRule::Crop { share } if !factor(*share) || share[1] > 1.0 => {
-                    complain("share must be above 0 and at most 1")
-                }
-                ViewRule::Translate { most } if !(0.0..1.0).contains(most) => complain("most must be 0 to 1"),
-                _ => Ok(()),
+        match self.rules.is_empty() || self.multiple == 0 {
+            true => {
+                Err(Error::setting("views", "a set needs at least one view and a multiple of at least 1"))
             }
-        })
+            false => Ok(()),
+        }
     }
 
     /// The views for a draw; each comes from its own stream, so adding one does not change the others.
-    pub fn draw(&self, random: &Random) -> Vec<View> {
-        let draw = |(i, rule): (usize, &ViewRule)| {
-            let (motion, colour) = rule.draw(&mut random.fork(i as u64));
-            View { colour, motion, fixed_canvas: self.fixed_canvas, multiple: self.multiple }
-        };
+    pub fn draw(&self, random: &Random) -> Vec<DrawnView> {
+        let canvas = Canvas { fixed: self.fixed_canvas, multiple: self.multiple };
+        let draw =
+            |(i, rule): (usize, &ViewRule)| DrawnView::new(rule.draw(&mut random.fork(i as u64)), canvas);
         self.rules.iter().enumerate().map(draw).collect()
     }
-}
-
-impl ViewRule {
-    fn draw(&self, random: &mut Random) -> (Motion, Option<Colour>) {
-        let from = |random: &mut Random, [low, high]: [f32; 2]| random.uniform(low, high);
-        match self {
-            Self::Resize { scale, stretch } => {
-                (Motion::Resize { height: *scale, width: scale * from(random, *stretch) }, None)
-            }
-            Self::Rotate { degrees, normalised } => {
-                (Motion::Rotate { degrees: from(random, *degrees), normalised: *normalised }, None)
-            }
-            Self::Flip { stretch } => (Motion::Flip { width: from(random, *stretch) }, None),
-            Self::Turn { quarters } => {
-                (Motion::Turn { quarters: quarters[random.below(quarters.len())] }, None)
-            }
-            Self::Crop { share } => (window(random, *share), None),
-            Self::Translate { most } => (
-                Motion::Translate { down: random.uniform(-most, *most), right: random.uniform(-most, *most) },
-                None,
-            ),
-            Self::Colour { brightness, contrast, saturation, hue, greyscale, stretch, crop } => {
-                let factor =
-                    |random: &mut Random, amount: f32| random.uniform((1.0 - amount).max(0.0), 1.0 + amount);
-                let colour = Colour {
-                    brightness: factor(random, *brightness),
-                    contrast: factor(random, *contrast),
-                    saturation: factor(random, *saturation),
-                    hue: random.uniform(-hue, *hue),
-                    order: std::array::from_fn(|_| 0),
-                    greyscale: random.chance(*greyscale),
-                };
-                let order = random.order(4);
-                let colour = Colour { order: std::array::from_fn(|i| order[i] as u8), ..colour };
-                let motion = match crop {
-                    Some(share) => window(random, *share),
-                    None => Motion::Resize { height: 1.0, width: from(random, *stretch) },
-                };
-                (motion, Some(colour))
-            }
-        }
-    }
-}
-
-fn window(random: &mut Random, [low, high]: [f32; 2]) -> Motion {
-    let share = random.uniform(low, high);
-    let (top, left) = (random.unit() * (1.0 - share), random.unit() * (1.0 - share));
-    Motion::Crop { top, left, height: share, width: share }
 }
