@@ -3,7 +3,7 @@
     pip install numpy onnx onnxruntime torch torchvision onnx2torch onnxscript
     cargo build --release && python bench/suite.py [--threads 2] [--rounds 5] [--quick] [NETWORK ...]
 
-Networks: every .onnx of $EVENKEEL_DATA/models (../shared/data/models if that is not set), the networks shipped in models/, DRN-D-22,
+Networks: every .onnx of $EVENKEEL_DATA/models (../shared/data/models if that is not set), the shipped networks, DRN-D-22,
 and torchvision networks with seeded random weights, exported once into --exports. NETWORK picks those whose name contains it.
 
 PyTorch runs the same ONNX file through onnx2torch (a torchvision network that onnx2torch cannot convert runs as the module it was
@@ -122,7 +122,7 @@ def networks(exports, wanted):
     """(name, path, shape) of every network there is, those of `wanted` only if it is not empty."""
     data = pathlib.Path(os.environ.get("EVENKEEL_DATA", HERE.parent.parent / "shared" / "data"))
     chosen = lambda name: not wanted or any(part in name for part in wanted)  # noqa: E731
-    found = [path for folder in (data / "models", HERE.parent / "models") for path in sorted(folder.glob("*.onnx"))]
+    found = [path for folder in (data / "models", HERE.parent / "crates/evenkeel/models") for path in sorted(folder.glob("*.onnx"))]
     # The adversarially trained networks have the architecture of their neighbours.
     found = [path for path in found if not path.stem.endswith("_adv")]
     listed = [(path.stem, path, shape_of(path)) for path in found if chosen(path.stem)]

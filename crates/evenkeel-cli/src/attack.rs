@@ -1,66 +1,37 @@
 //! `evenkeel attack`: change images, within a budget, so that the network errs; judged after rounding to eight bits.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use evenkeel::attack::{Attack, AttackSettings, Outcome, Scenario, permuted};
-use evenkeel::budget::{Budget, Norm, parse_radius};
+use evenkeel::attack::{Attack, AttackKind, Attempt, Scenario, permuted, worst_case};
+use evenkeel::budget::Budget;
+use evenkeel::detect::Calibration;
 use evenkeel::image::Image;
 use evenkeel::model::Model;
 use evenkeel::objective::{Equivariance, ViewObjective};
+use evenkeel::pipeline::Pipeline;
 use evenkeel::task::instance::{confident, overlaid, recast, without};
 use evenkeel::task::{Prediction, Truth};
 use serde_json::{Value, json};
 
+use crate::knobs::{KnobArgs, table_help};
 use crate::workbench::{
-    DefenceArgs, Subject, check_names, class_number, fitted, prediction_json, prediction_words, progress,
-    stem_in, truth,
+    DefenceArgs, Subject, check_names, class_number, fitted, names_of, prediction_json, prediction_words,
+    progress, stem_in, truth,
 };
 
 /// Change images so that the network errs
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = table_help::<AttackKind>())]
 pub(crate) struct AttackArgs {
     #[command(flatten)]
     subject: Subject,
-    /// Which attacks, separated by commas; with several, the one that hurt most is kept
-    #[arg(long, value_name = "NAME", default_value = "pgd", value_delimiter = ',')]
+    /// Which attacks, separated by commas; with several, the one that hurt most is kept, and a flag goes to those that read it
+    #[arg(long, value_name = "NAME", default_value = "pgd", value_delimiter = ',', value_parser = names_of::<AttackKind>())]
     attack: Vec<String>,
-    /// How far a value may change
-    #[arg(long, value_name = "RADIUS", default_value = "4/255")]
-    epsilon: String,
-    /// Measure the radius in L2
-    #[arg(long)]
-    l2: bool,
-    /// Steps (for square, queries)
-    #[arg(long, default_value_t = 20)]
-    steps: usize,
-    /// Size of a step; 1/255 if left out (L2: an eighth of the radius)
-    #[arg(long, value_name = "SIZE")]
-    step_size: Option<String>,
-    /// Random starts
-    #[arg(long, default_value_t = 1)]
-    restarts: usize,
-    /// Weight of the adaptive attack's second term
-    #[arg(long, default_value_t = 1000.0)]
-    weight: f64,
-    /// Draws of the defence's randomness for bpda-eot and unrolled-eot
-    #[arg(long, default_value_t = 20)]
-    draws: usize,
-    /// Steps of APGD on the bare network that attacks through the defence start from
-    #[arg(long, value_name = "STEPS", default_value_t = 0)]
-    warm_steps: usize,
-    /// How much of the past mim keeps
-    #[arg(long, default_value_t = 0.5)]
-    momentum: f32,
-    /// The margin beyond which cw and cw-l2 ask for no more; no limit for cw and 0 for cw-l2 if left out
-    #[arg(long)]
-    confidence: Option<f32>,
-    /// Classes that apgd-t aims at
-    #[arg(long, default_value_t = 9)]
-    targets: usize,
-    /// How sharp the tanh is that stands for a sign in `unrolled`
-    #[arg(long, default_value_t = 1.0)]
-    sharpness: f32,
+    #[command(flatten)]
+    knobs: KnobArgs<AttackKind>,
     /// What is true: a class, a label map, a folder of label maps, or a COCO instances file; left out, the network's own answer
     #[arg(long, value_name = "TRUTH")]
     labels: Option<String>,
@@ -68,6 +39,9 @@ pub(crate) struct AttackArgs {
     /// `vanish:CLASS` or `recast:CLASS:CLASS`
     #[arg(long, value_name = "TARGET")]
     target: Option<String>,
+    /// A calibration written by `evenkeel detect --calibrate`: the defence then only runs where the alarm is raised
+    #[arg(long, value_name = "FILE", requires = "defence")]
+    calibration: Option<PathBuf>,
     /// Write attacked images into this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -79,24 +53,25 @@ pub(crate) struct AttackArgs {
 }
 
 impl AttackArgs {
-    fn settings(&self) -> Result<AttackSettings> {
-        let norm = if self.l2 { Norm::L2 } else { Norm::Linf };
-        let plain = AttackSettings::new(Budget { norm, radius: parse_radius(&self.epsilon)? });
-        let step_size = self.step_size.as_deref().map(parse_radius).transpose()?.unwrap_or(plain.step_size);
-        Ok(AttackSettings {
-            step_size,
-            steps: self.steps,
-            restarts: self.restarts,
-            weight: self.weight,
-            draws: self.draws,
-            warm_steps: self.warm_steps,
-            momentum: self.momentum,
-            confidence: self.confidence.unwrap_or(plain.confidence),
-            targets: self.targets,
-            sharpness: self.sharpness,
-            seed: self.defence.eyes.seed,
-            ..plain
-        })
+    fn attacks(&self) -> Result<Vec<Attack>> {
+        let mut attacks =
+            self.attack.iter().map(|name| Ok(Attack::named(name)?)).collect::<Result<Vec<_>>>()?;
+        self.knobs.apply_to_all(&mut attacks)?;
+        if let Some(attack) = attacks.iter().find(|a| a.looks_through() && self.defence.defence.is_none()) {
+            bail!("attack {}: needs --defence NAME to look through", attack.name());
+        }
+        Ok(attacks)
+    }
+
+    /// What stands in front of the model, if anything does.
+    fn pipeline(&self, model: &Arc<Model>) -> Result<Option<Pipeline>> {
+        let adaptive = self.attack.iter().any(|name| name.starts_with("adaptive"));
+        let Some(defence) = self.defence.build(model, adaptive)? else { return Ok(None) };
+        let pipeline = Pipeline::new(model.clone()).with_defence(defence);
+        let Some(file) = &self.calibration else { return Ok(Some(pipeline)) };
+        let calibration = Calibration::load(file, model)?;
+        let detector = calibration.detector(model, self.defence.heads.load()?)?;
+        Ok(Some(pipeline.with_detector(detector).with_threshold(calibration.threshold)))
     }
 
     fn target(
@@ -105,12 +80,13 @@ impl AttackArgs {
         picture: &Path,
         image: &Image,
         truth_here: &Truth,
+        seed: u64,
     ) -> Result<Option<Truth>> {
         let Some(target) = &self.target else { return Ok(None) };
         Ok(Some(match target.as_str() {
             "permuted" => {
                 let classes = model.task.classes(&model.scores(image)?)?;
-                permuted(truth_here, classes, self.defence.eyes.seed)?
+                permuted(truth_here, classes, seed)?
             }
             other if other.starts_with("vanish:") || other.starts_with("recast:") => {
                 rewritten(model, other, truth_here)?
@@ -135,48 +111,20 @@ fn rewritten(model: &Model, wish: &str, truth: &Truth) -> Result<Truth> {
     }))
 }
 
-/// What one attack came to: the image as an eight-bit file holds it, and the deployed answer for that.
-struct Attempt {
-    name: &'static str,
-    outcome: Outcome,
-    rounded: Image,
-    after: Prediction,
-}
-
-/// The attempt that left the least of the right answer (or came nearest to the target), judged on what is deployed.
-fn worst(attacks: &[&'static Attack], scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<Attempt> {
-    let task = &scenario.model.task;
-    let mut kept: Option<(f64, Attempt)> = None;
-    for attack in attacks {
-        let outcome = attack.run(scenario, settings)?;
-        let rounded = outcome.image.rounded_to_8_bits();
-        let after = scenario.deployed(&rounded, settings.seed)?;
-        let left = match scenario.target {
-            Some(target) => 1.0 - task.score(&after, target),
-            None => task.score(&after, scenario.truth),
-        };
-        if kept.as_ref().is_none_or(|(least, _)| left < *least) {
-            kept = Some((left, Attempt { name: attack.name, outcome, rounded, after }));
-        }
-    }
-    match kept {
-        Some((_, attempt)) => Ok(attempt),
-        None => bail!("--attack: no attack was named"),
-    }
-}
-
 pub(crate) fn run(args: AttackArgs) -> Result<()> {
-    let attacks = args.attack.iter().map(|n| Ok(Attack::named(n)?)).collect::<Result<Vec<_>>>()?;
-    let settings = args.settings()?;
+    let attacks = args.attacks()?;
+    // every attack reads the seed
+    let (seed, budget) = (attacks[0].settings().seed, attacks[0].settings().budget());
     let (model, pictures) = args.subject.load()?;
     if args.out.is_some() {
         check_names(&pictures)?;
     }
-    let defence = args.defence.build(&model)?;
+    let model = Arc::new(model);
+    let pipeline = args.pipeline(&model)?;
     let fixed = model.network.fixed_size().is_some();
-    let equivariance = Equivariance::new(args.defence.eyes.views()?.fitted(fixed, model.multiple));
-    let objective: &dyn ViewObjective =
-        defence.as_ref().and_then(|d| d.objective.as_deref()).unwrap_or(&equivariance);
+    let equivariance = Equivariance::new(args.defence.views()?.fitted(fixed, model.multiple));
+    let raised = pipeline.as_ref().and_then(|p| p.defence.as_ref()).and_then(|d| d.objective.as_deref());
+    let objective: &dyn ViewObjective = raised.unwrap_or(&equivariance);
     let bar = progress(pictures.len());
     for path in &pictures {
         let image = fitted(&model, path)?;
@@ -184,24 +132,25 @@ pub(crate) fn run(args: AttackArgs) -> Result<()> {
             Some(labels) => truth(&model, labels, path, image.size())?,
             None => model.task.as_truth(&model.predict(&image)?),
         };
-        let target = args.target(&model, path, &image, &truth)?;
+        let target = args.target(&model, path, &image, &truth, seed)?;
         let scenario = Scenario {
             model: &model,
             image: &image,
             truth: &truth,
             target: target.as_ref(),
-            defence: defence.as_ref(),
+            pipeline: pipeline.as_ref(),
             objective: Some(objective),
         };
-        let before = scenario.deployed(&image, settings.seed)?;
-        let attempt = worst(&attacks, &scenario, &settings).with_context(|| path.display().to_string())?;
-        let saved = args.out.as_ref().map(|folder| save(folder, path, &attempt.rounded)).transpose()?;
-        if let (Some(folder), Prediction::Instances(all)) = (&args.out, &attempt.after) {
-            let overlay = overlaid(&attempt.rounded, &confident(all), 0.5)?;
+        let before = scenario.deployed(&image, seed)?;
+        let attempt =
+            worst_case(&scenario, &attacks, seed).with_context(|| path.display().to_string())?.into_worst();
+        let saved = args.out.as_ref().map(|folder| save(folder, path, &attempt.image)).transpose()?;
+        if let (Some(folder), Prediction::Instances(all)) = (&args.out, &attempt.prediction) {
+            let overlay = overlaid(&attempt.image, &confident(all), 0.5)?;
             overlay.save_png(format!("{}.attacked.overlay.png", stem_in(folder, path)?.display()))?;
         }
-        let report = Report { path, model: &model, scenario, before, attempt: &attempt };
-        bar.say(args.json, &report.json(&settings, saved.as_deref()), &report.words(&settings));
+        let report = Report { path, model: &model, scenario, before, attempt: &attempt, budget };
+        bar.say(args.json, &report.json(saved.as_deref()), &report.words());
         bar.done(path);
     }
     Ok(())
@@ -220,6 +169,7 @@ struct Report<'a> {
     scenario: Scenario<'a>,
     before: Prediction,
     attempt: &'a Attempt,
+    budget: Budget,
 }
 
 impl Report<'_> {
@@ -228,11 +178,11 @@ impl Report<'_> {
         let task = &self.model.task;
         let (before, after) = (
             task.score(&self.before, self.scenario.truth),
-            task.score(&self.attempt.after, self.scenario.truth),
+            task.score(&self.attempt.prediction, self.scenario.truth),
         );
         let fooled = match self.scenario.target {
             Some(target) => {
-                task.score(&self.attempt.after, target)
+                task.score(&self.attempt.prediction, target)
                     >= if task.name() == "classification" { 1.0 } else { 0.5 }
             }
             None => after < before,
@@ -240,27 +190,27 @@ impl Report<'_> {
         (before, after, fooled)
     }
 
-    fn json(&self, settings: &AttackSettings, saved: Option<&Path>) -> Value {
+    fn json(&self, saved: Option<&Path>) -> Value {
         let (before, after, fooled) = self.scores();
         json!({
             "image": self.path,
             "attack": self.attempt.name,
-            "epsilon_255": settings.budget.radius * 255.0,
+            "epsilon_255": self.budget.radius * 255.0,
             "before": prediction_json(self.model, &self.before),
-            "after": prediction_json(self.model, &self.attempt.after),
+            "after": prediction_json(self.model, &self.attempt.prediction),
             "score_before": before,
             "score_after": after,
             "score_before_rounding": self.attempt.outcome.score,
-            "score_to_target": self.scenario.target.map(|t| self.model.task.score(&self.attempt.after, t)),
+            "score_to_target": self.scenario.target.map(|t| self.model.task.score(&self.attempt.prediction, t)),
             "still_fools_after_rounding": fooled,
-            "distance": settings.budget.distance(self.scenario.image, &self.attempt.rounded),
-            "looks": self.attempt.outcome.trace.len(),
+            "distance": self.budget.distance(self.scenario.image, &self.attempt.image),
+            "evaluations": self.attempt.outcome.trace.len(),
             "saved": saved,
             "trace": self.attempt.outcome.trace,
         })
     }
 
-    fn words(&self, settings: &AttackSettings) -> String {
+    fn words(&self) -> String {
         let (before, after, fooled) = self.scores();
         let verdict = if fooled {
             "fools the network, also after rounding to 8 bits"
@@ -271,9 +221,9 @@ impl Report<'_> {
             "{}: {} at {:.1}/255: {} -> {}; score {before:.3} -> {after:.3}; {verdict}",
             self.path.display(),
             self.attempt.name,
-            settings.budget.radius * 255.0,
+            self.budget.radius * 255.0,
             prediction_words(self.model, &self.before),
-            prediction_words(self.model, &self.attempt.after),
+            prediction_words(self.model, &self.attempt.prediction),
         )
     }
 }

@@ -1,24 +1,30 @@
-//! `evenkeel detect`: how strange images are to a network, and a threshold calibrated on clean ones.
+//! `evenkeel detect`: detection scores of images, and a threshold calibrated on clean ones.
 
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use evenkeel::detect::{Calibration, Detector, ErrorEstimate, Outputs, ViewOutputs, fit_bias};
+use evenkeel::detect::{
+    Calibration, Detection, Detector, DetectorKind, DetectorSpec, Outputs, ViewOutputs, fit_bias,
+};
 use evenkeel::model::Model;
 use evenkeel::random::Random;
 use serde_json::json;
 
-use crate::workbench::{Eyes, fitted, pictures, prediction_json, prediction_words, progress, truth};
+use crate::knobs::{KnobArgs, table_help};
+use crate::workbench::{
+    HeadArgs, fitted, names_of, pictures, prediction_json, prediction_words, progress, truth,
+};
 
-/// Say how strange images are, and how wrong the answers may be
+/// Score images by how their views disagree, raise an alarm, and estimate how wrong the answers are
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = table_help::<DetectorKind>())]
 pub(crate) struct DetectArgs {
     /// An ONNX network, with its contract beside it
     model: PathBuf,
     /// PNG or JPEG files, or folders of them
     images: Vec<PathBuf>,
-    /// variance, variance-onehot, equivariance, invariance, rotation or contrastive
-    #[arg(long, default_value = "variance")]
+    /// The detector; `evenkeel list detectors` tells them apart
+    #[arg(long, value_name = "NAME", default_value = "variance", value_parser = names_of::<DetectorKind>())]
     score: String,
     /// Calibrate on a folder of clean images and write --calibration
     #[arg(long, value_name = "CLEAN_DIR")]
@@ -36,10 +42,20 @@ pub(crate) struct DetectArgs {
     #[arg(long, default_value_t = 0.05)]
     delta: f64,
     #[command(flatten)]
-    eyes: Eyes,
+    knobs: KnobArgs<DetectorKind>,
+    #[command(flatten)]
+    heads: HeadArgs,
     /// One line of JSON per image
     #[arg(long)]
     json: bool,
+}
+
+impl DetectArgs {
+    fn detector(&self, model: &Model) -> Result<Detector> {
+        let mut spec = DetectorSpec::named(&self.score)?;
+        self.knobs.apply(&mut spec)?;
+        Ok(spec.build(model, self.heads.load()?)?)
+    }
 }
 
 pub(crate) fn run(args: DetectArgs) -> Result<()> {
@@ -74,8 +90,7 @@ fn calibrate(args: &DetectArgs, model: &Model, folder: &PathBuf) -> Result<Calib
     if args.labels.is_some() && model.task.name() == "instance" {
         bail!("--labels: the error estimate is about cells, which instances do not have");
     }
-    let detector =
-        Detector::named(&args.score, model, args.eyes.views()?, args.eyes.heads()?, args.eyes.seed)?;
+    let detector = args.detector(model)?;
     let clean = pictures(std::slice::from_ref(folder))?;
     let bar = progress(clean.len());
     let (mut scores, mut errors) = (Vec::new(), Vec::new());
@@ -97,44 +112,34 @@ fn calibrate(args: &DetectArgs, model: &Model, folder: &PathBuf) -> Result<Calib
 
 fn judge(args: &DetectArgs, model: &Model, calibration: Option<&Calibration>) -> Result<()> {
     let detector = match calibration {
-        Some(c) => Detector::named(&c.score, model, c.views.clone(), args.eyes.heads()?, c.seed)?,
-        None => Detector::named(&args.score, model, args.eyes.views()?, args.eyes.heads()?, args.eyes.seed)?,
+        Some(calibration) => calibration.detector(model, args.heads.load()?)?,
+        None => args.detector(model)?,
     };
     let images = pictures(&args.images)?;
     let bar = progress(images.len());
     for path in &images {
         let image = fitted(model, path)?;
-        let score = detector.score(model, &image)?;
         let bias = calibration.and_then(|c| c.bias);
         // the estimate is about cells, which instances do not have
-        let estimate = match model.task.name() {
-            "instance" => None,
-            _ => Some(ErrorEstimate::of(
-                model,
-                &image,
-                &detector.views,
-                detector.seed,
-                bias.unwrap_or(0.0),
-                args.delta,
-            )?),
-        };
-        let strange = calibration.map(|c| score > c.threshold);
+        let wanted = (model.task.name() != "instance").then_some((bias.unwrap_or(0.0), args.delta));
+        let Detection { score, estimate } = detector.detect(model, &image, wanted)?;
+        let alarm = calibration.map(|c| score > c.threshold);
         let prediction = model.predict(&image)?;
         let value = json!({
             "image": path,
             "score": score,
             "score_name": detector.name,
             "threshold": calibration.map(|c| c.threshold),
-            "strange": strange,
+            "alarm": alarm,
             "expected_error": estimate.as_ref().map(|e| e.error),
             "expected_error_within": estimate.as_ref().map(|e| e.within),
             "confidence": estimate.as_ref().map(|e| e.confidence),
             "bias_fitted": bias.is_some(),
             "prediction": prediction_json(model, &prediction),
         });
-        let verdict = match strange {
-            Some(true) => "strange",
-            Some(false) => "ordinary",
+        let verdict = match alarm {
+            Some(true) => "alarm",
+            Some(false) => "no alarm",
             None => "no threshold (calibrate with --calibrate CLEAN_DIR)",
         };
         let fitted = if bias.is_some() { "" } else { " (bias not fitted)" };

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use evenkeel::detect::{Outputs, ViewOutputs, instance_variance};
+use evenkeel::detect::{DetectorKind, DetectorSpec, Outputs, ViewOutputs, instance_variance};
 use evenkeel::image::{Image, LabelMap};
 use evenkeel::model::Model;
 use evenkeel::random::Random;
@@ -13,7 +13,8 @@ use evenkeel::task::{Prediction, best_classes};
 use evenkeel::view::DrawnView;
 use serde_json::json;
 
-use crate::workbench::{Eyes, fitted, palette, prediction_json, prediction_words, progress, stem_in};
+use crate::knobs::KnobArgs;
+use crate::workbench::{fitted, palette, prediction_json, prediction_words, progress, stem_in};
 
 /// Show an image, its views, the answers undone, and where they differ
 #[derive(Debug, clap::Args)]
@@ -23,7 +24,7 @@ pub(crate) struct InspectViewsArgs {
     /// A PNG or JPEG file
     image: PathBuf,
     #[command(flatten)]
-    eyes: Eyes,
+    knobs: KnobArgs<DetectorKind>,
     /// The folder for `NAME.views.png`
     #[arg(long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
@@ -35,8 +36,10 @@ pub(crate) struct InspectViewsArgs {
 pub(crate) fn run(args: InspectViewsArgs) -> Result<()> {
     let model = Model::load(&args.model)?;
     let image = fitted(&model, &args.image)?;
-    let set = args.eyes.views()?.fitted(model.network.fixed_size().is_some(), model.multiple);
-    let views = set.draw(&Random::new(args.eyes.seed));
+    let mut spec = DetectorSpec::named("variance")?;
+    args.knobs.apply(&mut spec)?;
+    let set = spec.settings().views.set.clone().fitted(model.network.fixed_size().is_some(), model.multiple);
+    let views = set.draw(&Random::new(spec.settings().seed));
     let answer = model.predict(&image)?;
     if let Prediction::Instances(_) = &answer {
         return inspect_instances(&args, &model, &image, &views);
@@ -100,7 +103,7 @@ fn inspect_instances(
     Ok(())
 }
 
-/// The share of cells in evaluation where a view's answer is another.
+/// The share of cells in sight where a view's answer is another.
 fn share_that_differs(outputs: &ViewOutputs, map: &[f32], mask: &[f32]) -> f64 {
     let (here, there) = (best_classes(&outputs.base, outputs.extents), best_classes(map, outputs.extents));
     let in_sight: Vec<usize> = (0..mask.len()).filter(|&i| mask[i] > 0.0).collect();

@@ -8,6 +8,8 @@ mod data;
 mod demo;
 mod detect;
 mod inspect_views;
+mod knobs;
+mod list;
 mod model;
 mod predict;
 mod score;
@@ -36,6 +38,7 @@ enum Command {
     Demo(demo::DemoArgs),
     Detect(detect::DetectArgs),
     InspectViews(inspect_views::InspectViewsArgs),
+    List(list::ListArgs),
     Model(model::ModelArgs),
     Predict(predict::PredictArgs),
     Score(score::ScoreArgs),
@@ -65,6 +68,7 @@ fn main() -> ExitCode {
         Command::Corrupt(args) => corrupt::run(args),
         Command::Detect(args) => detect::run(args),
         Command::InspectViews(args) => inspect_views::run(args),
+        Command::List(args) => list::run(&args),
         Command::Predict(args) => predict::run(args),
         Command::Data(args) => data::run(args),
         Command::Demo(args) => demo::run(&args),

@@ -1,29 +1,34 @@
-//! `evenkeel predict`: what a network says of images, defended and doubted if asked.
+//! `evenkeel predict`: the answers of a network for images, through a detector and a defence if asked.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use evenkeel::detect::{Calibration, Detector};
+use evenkeel::defence::DefenceKind;
+use evenkeel::detect::{Calibration, DetectorSpec};
 use evenkeel::image::{Image, write_atomically};
 use evenkeel::model::Model;
+use evenkeel::pipeline::{Pipeline, Verdict};
 use evenkeel::task::Prediction;
 use evenkeel::task::instance::{confident, overlaid};
-use evenkeel::verdict::{Court, Verdict};
+
 use evenkeel_study::coco_instances::results;
 use serde_json::{Value, json};
 
+use crate::knobs::table_help;
 use crate::workbench::{
     DefenceArgs, Format, Subject, check_names, palette, prediction_json, prediction_words, progress, stem_in,
 };
 
-/// Say what is in images
+/// Print what a network sees in images
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = table_help::<DefenceKind>())]
 pub(crate) struct PredictArgs {
     #[command(flatten)]
     subject: Subject,
     #[command(flatten)]
     defence: DefenceArgs,
-    /// Score how strange each image is; with --calibration, defend only strange ones
+    /// Score every image by how its views disagree; with --calibration, defend only those that raise the alarm
     #[arg(long)]
     detect: bool,
     /// A calibration written by `evenkeel detect --calibrate`
@@ -38,6 +43,9 @@ pub(crate) struct PredictArgs {
     /// Write the instances found as a COCO results file, on the images as they came; image numbers are read off the file names
     #[arg(long, value_name = "FILE")]
     results: Option<PathBuf>,
+    /// The seed of everything random
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
     /// One line of JSON per image
     #[arg(long)]
     json: bool,
@@ -48,27 +56,28 @@ pub(crate) fn run(args: PredictArgs) -> Result<()> {
     if args.out.is_some() {
         check_names(&pictures)?;
     }
-    let defence = args.defence.build(&model)?;
-    let eyes = &args.defence.eyes;
+    let model = Arc::new(model);
     let calibration = args.calibration.as_ref().map(|path| Calibration::load(path, &model)).transpose()?;
+    let heads = args.defence.heads.load()?;
     let detector = match (&calibration, args.detect) {
-        (Some(c), _) => Some(Detector::named(&c.score, &model, c.views.clone(), eyes.heads()?, c.seed)?),
-        (None, true) => Some(Detector::named("variance", &model, eyes.views()?, eyes.heads()?, eyes.seed)?),
+        (Some(calibration), _) => Some(calibration.detector(&model, heads)?),
+        (None, true) => {
+            let spec = DetectorSpec::named("variance")?.with_views(args.defence.views()?);
+            Some(spec.with("seed", args.seed)?.build(&model, heads)?)
+        }
         (None, false) => None,
     };
-    let court = Court {
-        defence: defence.as_ref(),
-        detector: detector.as_ref(),
-        threshold: calibration.as_ref().map(|c| c.threshold),
-        estimate: calibration.as_ref().and_then(|c| c.bias).map(|bias| (bias, 0.05)),
-        seed: eyes.seed,
-    };
+    let mut pipeline = Pipeline::new(model.clone()).with_seed(args.seed);
+    pipeline.defence = args.defence.build(&model, args.detect)?.map(Arc::new);
+    pipeline.detector = detector.map(Arc::new);
+    pipeline.threshold = calibration.as_ref().map(|c| c.threshold);
+    pipeline.estimate = calibration.as_ref().and_then(|c| c.bias).map(|bias| (bias, 0.05));
     let bar = progress(pictures.len());
     let mut found = Vec::new();
     for path in &pictures {
         let original = Image::load(path)?;
         let image = model.fit(&original).with_context(|| path.display().to_string())?;
-        let verdict = court.judge(&model, &image)?;
+        let verdict = pipeline.run(&image)?;
         if let Some(folder) = &args.out {
             write(&model, &verdict, &stem_in(folder, path)?, args.format)?;
         }
@@ -79,17 +88,17 @@ pub(crate) fn run(args: PredictArgs) -> Result<()> {
             "image": path,
             "prediction": prediction_json(&model, &verdict.prediction),
             "score": verdict.score,
-            "strange": verdict.strange,
+            "alarm": verdict.alarm,
             "defended": verdict.defended,
             "expected_error": verdict.estimate.as_ref().map(|e| e.error),
         });
         let mut words = format!("{}: {}", path.display(), prediction_words(&model, &verdict.prediction));
         if let Some(score) = verdict.score {
-            words += &format!("; strangeness {score:.4}");
+            words += &format!("; detection score {score:.4}");
         }
-        match verdict.strange {
-            Some(true) => words += ", strange",
-            Some(false) => words += ", ordinary",
+        match verdict.alarm {
+            Some(true) => words += ", alarm",
+            Some(false) => words += ", no alarm",
             None => {}
         }
         if verdict.defended {

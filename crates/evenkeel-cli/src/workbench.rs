@@ -4,13 +4,13 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use evenkeel::budget::{Budget, Norm, parse_radius};
-use evenkeel::defence::{Defence, DefenceSettings, Schedule};
+use evenkeel::defence::{Defence, DefenceKind, DefenceSpec};
 use evenkeel::detect::Heads;
 use evenkeel::image::{Image, LabelMap, Palette};
 use evenkeel::model::Model;
+use evenkeel::objective::Bank;
 use evenkeel::objective::head::Head;
-use evenkeel::objective::{Bank, Pairing};
+use evenkeel::settings::Entry;
 use evenkeel::task::instance::{Instance, confident};
 use evenkeel::task::{Prediction, Truth};
 use evenkeel::view::ViewSet;
@@ -18,6 +18,8 @@ use evenkeel_study::coco_instances::true_instances;
 use evenkeel_study::dataset::coco_json;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
+
+use crate::knobs::KnobArgs;
 
 /// The network and the images
 #[derive(Debug, clap::Args)]
@@ -61,60 +63,33 @@ pub(crate) fn pictures(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
 /// A defence and how it is set up
 #[derive(Debug, clap::Args)]
 pub(crate) struct DefenceArgs {
-    /// none, random, rotation, contrastive, invariance or equivariance
-    #[arg(long, value_name = "NAME")]
+    /// The defence; `evenkeel list defences` tells them apart
+    #[arg(long, value_name = "NAME", value_parser = names_of::<DefenceKind>())]
     pub(crate) defence: Option<String>,
-    /// How far the defence may change a value
-    #[arg(long, value_name = "RADIUS", default_value = "8/255")]
-    pub(crate) defence_epsilon: String,
-    /// Steps of the defence
-    #[arg(long, value_name = "T", default_value_t = 20)]
-    pub(crate) defence_steps: usize,
-    /// Size of a step; the schedule's own if left out
-    #[arg(long, value_name = "SIZE")]
-    pub(crate) defence_step_size: Option<String>,
-    /// How gradients are used: paper, sgd, averaged, corners or early-stop
-    #[arg(long, value_name = "NAME", default_value = Schedule::DEFAULT.name())]
-    pub(crate) schedule: String,
-    /// The schedule sgd: steps without noise
-    #[arg(long, conflicts_with = "schedule")]
-    pub(crate) sgd: bool,
-    /// Measure the defence's radius in L2
-    #[arg(long)]
-    pub(crate) defence_l2: bool,
-    /// Compare every two views, as the reference code does, not each with the image only
-    #[arg(long)]
-    pub(crate) all_pairs: bool,
-    /// Share of feature cells that take part
-    #[arg(long, value_name = "P", default_value_t = 1.0)]
-    pub(crate) cells: f32,
     #[command(flatten)]
-    pub(crate) eyes: Eyes,
+    pub(crate) knobs: KnobArgs<DefenceKind>,
+    #[command(flatten)]
+    pub(crate) heads: HeadArgs,
 }
 
-/// Views and heads
+/// The names of a table, for clap.
+pub(crate) fn names_of<E: Entry>() -> clap::builder::PossibleValuesParser {
+    clap::builder::PossibleValuesParser::new(evenkeel::settings::names::<E>())
+}
+
+/// Heads that were trained for a network
 #[derive(Debug, clap::Args)]
-pub(crate) struct Eyes {
-    /// standard, reference, only-KIND for eight views of one kind, or a TOML file of views
-    #[arg(long, value_name = "SET", default_value = "standard")]
-    pub(crate) views: String,
+pub(crate) struct HeadArgs {
     /// A head in a safetensors file, for rotation and contrastive
     #[arg(long, value_name = "FILE")]
     pub(crate) head: Option<PathBuf>,
     /// Embeddings of other images in a safetensors file, for contrastive
     #[arg(long, value_name = "FILE")]
     pub(crate) bank: Option<PathBuf>,
-    /// The seed of everything random
-    #[arg(long, default_value_t = 0)]
-    pub(crate) seed: u64,
 }
 
-impl Eyes {
-    pub(crate) fn views(&self) -> Result<ViewSet> {
-        Ok(ViewSet::named(&self.views)?)
-    }
-
-    pub(crate) fn heads(&self) -> Result<Heads> {
+impl HeadArgs {
+    pub(crate) fn load(&self) -> Result<Heads> {
         let head = self.head.as_ref().map(Head::load).transpose()?;
         let bank = self.bank.as_ref().map(Bank::load).transpose()?;
         Ok(Heads { head, bank })
@@ -122,23 +97,25 @@ impl Eyes {
 }
 
 impl DefenceArgs {
-    /// The defence asked for; `None` if none was.
-    pub(crate) fn build(&self, model: &Model) -> Result<Option<Defence>> {
-        let Some(name) = &self.defence else { return Ok(None) };
-        let norm = if self.defence_l2 { Norm::L2 } else { Norm::Linf };
-        let Heads { head, bank } = self.eyes.heads()?;
-        let settings = DefenceSettings {
-            budget: Budget { norm, radius: parse_radius(&self.defence_epsilon)? },
-            steps: self.defence_steps,
-            size: self.defence_step_size.as_deref().map(parse_radius).transpose()?,
-            schedule: if self.sgd { Schedule::Sgd } else { Schedule::named(&self.schedule)? },
-            views: self.eyes.views()?,
-            pairing: if self.all_pairs { Pairing::AllPairs } else { Pairing::Anchor },
-            cells: self.cells,
-            head,
-            bank,
+    /// The defence asked for; `None` if none was. `views_used` says that somebody else looks through the views given.
+    pub(crate) fn build(&self, model: &Model, views_used: bool) -> Result<Option<Defence>> {
+        let Some(name) = &self.defence else {
+            let idle = self.knobs.flags().into_iter().find(|flag| !(views_used && flag == "--views"));
+            if let Some(flag) = idle {
+                bail!("{flag}: has no effect without --defence NAME");
+            }
+            return Ok(None);
         };
-        Ok(Some(Defence::named(name, model, settings)?))
+        let mut spec = DefenceSpec::named(name)?;
+        self.knobs.apply(&mut spec)?;
+        Ok(Some(spec.build(model, &self.heads.load()?)?))
+    }
+
+    /// The views given, for who looks through the same.
+    pub(crate) fn views(&self) -> Result<ViewSet> {
+        let mut spec = DefenceSpec::named("equivariance")?;
+        self.knobs.apply(&mut spec)?;
+        Ok(spec.settings().views.set.clone())
     }
 }
 

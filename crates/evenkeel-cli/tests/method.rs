@@ -138,7 +138,7 @@ fn attacks_fool_and_say_so_after_rounding() {
 }
 
 #[test]
-fn strangeness_is_calibrated_and_judged() {
+fn the_alarm_is_calibrated_and_raised() {
     let bench = bench();
     std::fs::create_dir(bench.path().join("clean")).unwrap();
     for i in 0..4 {
@@ -148,7 +148,7 @@ fn strangeness_is_calibrated_and_judged() {
     let args =
         ["detect", "segmenter.onnx", "scene.png", "--calibrate", "clean", "--false-alarms", "0.25", "--json"];
     let verdict = &lines(&works(bench.path(), &args))[0];
-    assert!(verdict["strange"].is_boolean() && verdict["expected_error"].is_number(), "{verdict}");
+    assert!(verdict["alarm"].is_boolean() && verdict["expected_error"].is_number(), "{verdict}");
     let again = works(bench.path(), &["detect", "segmenter.onnx", "scene.png", "--json"]);
     assert_eq!(&lines(&again)[0], verdict, "the calibration beside the network is found");
     let args = [
@@ -162,7 +162,7 @@ fn strangeness_is_calibrated_and_judged() {
         "random",
     ];
     let said = works(bench.path(), &args);
-    assert!(said.contains("ordinary") || said.contains("strange"), "{said}");
+    assert!(said.contains("alarm"), "{said}");
     std::fs::copy(
         bench.path().join("segmenter.calibration.toml"),
         bench.path().join("classifier.calibration.toml"),
@@ -315,7 +315,17 @@ fn bad_input_is_refused_in_words() {
         ),
         (vec!["attack", "segmenter.onnx", "scene.png", "--attack", "cw-l2", "--l2"], "classifiers"),
         (vec!["attack", "segmenter.onnx", "scene.png", "--epsilon", "lots"], "lots"),
-        (vec!["attack", "segmenter.onnx", "scene.png", "--attack", "bpda"], "needs a defence"),
+        (vec!["attack", "segmenter.onnx", "scene.png", "--attack", "bpda"], "needs --defence"),
+        (vec!["attack", "segmenter.onnx", "scene.png", "--epsilon", "4"], "did you mean 4/255"),
+        (
+            vec!["attack", "segmenter.onnx", "scene.png", "--attack", "fgsm", "--steps", "3"],
+            "does not read `steps`",
+        ),
+        (vec!["attack", "segmenter.onnx", "scene.png", "--draws", "5"], "needs --defence"),
+        (
+            vec!["predict", "segmenter.onnx", "scene.png", "--defence-steps", "3"],
+            "has no effect without --defence",
+        ),
         (vec!["attack", "segmenter.onnx", "scene.png", "--attack", "fab"], "classifiers"),
         (vec!["predict", "segmenter.onnx", "scene.png", "--defence", "rotation"], "head"),
         (

@@ -216,7 +216,7 @@ fn a_torn_log_and_a_damaged_one_are_told_and_made_good() {
 #[test]
 fn a_network_changed_midway_is_told_and_nothing_is_lost() {
     let file = |ending: &str| {
-        let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models");
+        let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../evenkeel/models");
         std::fs::read(models.join(format!("scenes_classifier.{ending}"))).unwrap()
     };
     let bench = bench(&SMALL.replace("embedded:classifier", "net.onnx"));
@@ -242,9 +242,9 @@ fn folders_and_disks_that_fail_are_told_in_a_sentence() {
     let here = bench.path();
     let said = refused(here, &["study", "run", "my.toml", "--out", "/proc/no-such-place"]);
     assert!(said.contains("/proc/no-such-place") && said.contains("--out"), "{said}");
-    // files of this process may grow to 8 blocks of 1024 bytes; the signal that would end it is ignored, so writes fail
+    // files of this process may grow to 16 blocks of 1024 bytes; the signal that would end it is ignored, so writes fail
     let program = env!("CARGO_BIN_EXE_evenkeel");
-    let script = format!("trap '' XFSZ; ulimit -f 8; exec {program} study run my.toml --limit 2 --out full");
+    let script = format!("trap '' XFSZ; ulimit -f 16; exec {program} study run my.toml --limit 2 --out full");
     let full = Command::new("bash").args(["-c", &script]).current_dir(here).output().unwrap();
     let said = String::from_utf8_lossy(&full.stderr).into_owned();
     assert_eq!(full.status.code(), Some(2), "{said}");

@@ -21,6 +21,7 @@
 //! images of a batch.
 
 pub mod error;
+mod file;
 pub mod format;
 pub mod graph;
 mod network;
@@ -32,5 +33,6 @@ pub mod tensor;
 pub mod zoo;
 
 pub use error::{Error, Fault, Offender, Result};
+pub use file::{NetworkFile, Opened};
 pub use network::{Network, Trace};
 pub use tensor::{DType, Limits, Tensor};

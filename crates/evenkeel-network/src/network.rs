@@ -8,12 +8,11 @@ use evenkeel_kernels::buffer::Pool;
 use evenkeel_kernels::parallel;
 
 use crate::error::{Error, Result};
-use crate::format;
+use crate::file::NetworkFile;
 use crate::graph::{Dim, Graph, Input, ValueId};
 use crate::plan::Plan;
 use crate::run::{self, Tape};
 use crate::tensor::{Limits, Room, Tensor};
-use crate::zoo;
 
 /// A frozen network. Cheap to share: clone it or put it behind a reference; calls may run at the same time.
 #[derive(Clone, Debug)]
@@ -50,17 +49,7 @@ impl Network {
     /// If the file cannot be read, is damaged, or uses what the engine does not have (all of it is listed); if weights are those
     /// of no known architecture.
     pub fn load(path: impl AsRef<Path>) -> Result<Network> {
-        let (path, limits) = (path.as_ref(), Limits::default());
-        if zoo::is_checkpoint(path)? {
-            let (known, graph) = (zoo::load(path)?.blueprint(None), path.with_extension("onnx"));
-            return match known {
-                Err(Error::Weights(_)) if graph.is_file() => {
-                    Err(Error::GraphBeside { weights: path.into(), graph })
-                }
-                known => known?.network(limits),
-            };
-        }
-        Network::from_graph(format::onnx::load(path, limits)?, limits)
+        Ok(NetworkFile::read(path)?.open(Limits::default())?.network)
     }
 
     /// The network of a file's bytes, as [`Network::load`] would have it. Tensors that an ONNX file keeps in others are refused.
@@ -68,10 +57,7 @@ impl Network {
     /// # Errors
     /// As for [`Network::load`].
     pub fn from_bytes(bytes: Vec<u8>, limits: Limits) -> Result<Network> {
-        if zoo::holds_weights(&bytes) {
-            return zoo::from_bytes(&bytes)?.blueprint(None)?.network(limits);
-        }
-        Network::from_graph(format::onnx::from_bytes(bytes, limits)?, limits)
+        Ok(NetworkFile::from_bytes(bytes).open(limits)?.network)
     }
 
     /// The network of a graph built in code: sorted, checked and folded.

@@ -11,9 +11,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
-use evenkeel::attack::{Attack, AttackSettings, Scenario};
-use evenkeel::budget::Budget;
-use evenkeel::defence::{Defence, DefenceSettings};
+use evenkeel::attack::{Attack, Scenario};
+use evenkeel::defence::{Defence, DefenceSpec};
+use evenkeel::detect::Heads;
 use evenkeel::model::Model;
 use evenkeel::task::Truth;
 use evenkeel_study::dataset::scenes::{Split, object};
@@ -29,7 +29,7 @@ const TICK: f64 = 0.01;
 const MANY: usize = 10_000;
 
 fn network() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/scenes_classifier.onnx")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../evenkeel/models/scenes_classifier.onnx")
 }
 
 fn experiment(images: usize, rest: &str) -> Experiment {
@@ -88,11 +88,9 @@ fn directly(model: &Model, defence: &Defence) -> f64 {
     for number in 0..IMAGES as u64 {
         let (class, image) = object(Split::Test, number, 32, 32);
         let truth = Truth::Class(class);
-        let scenario =
-            Scenario { model, image: &image, truth: &truth, target: None, defence: None, objective: None };
-        let settings = AttackSettings { seed: number, ..AttackSettings::new(Budget::linf(4.0 / 255.0)) };
-        let attack = Attack::named("pgd").expect("an attack");
-        let attacked = attack.run(&scenario, &settings).expect("a run").image.rounded_to_8_bits();
+        let attack = Attack::named("pgd").expect("an attack").seed(number);
+        let outcome = attack.run(&Scenario::new(model, &image, &truth)).expect("a run");
+        let attacked = attack.settings().budget().rounded(&image, &outcome.image);
         for shown in [&image, &attacked] {
             let defended = defence.apply(model, shown, number).expect("a run").image;
             std::hint::black_box((model.predict(shown).ok(), model.predict(&defended).ok()));
@@ -104,9 +102,9 @@ fn directly(model: &Model, defence: &Defence) -> f64 {
 fn overhead() {
     let study = Study::load(experiment(IMAGES, CELL), &[]).expect("a study");
     let model = Model::load(network()).expect("a network");
-    let budget = Budget::linf(6.0 / 255.0);
-    let settings = DefenceSettings { steps: 5, ..DefenceSettings::standard(budget) };
-    let defence = Defence::named("equivariance", &model, settings).expect("a defence");
+    let spec =
+        DefenceSpec::named("equivariance").and_then(|spec| spec.with("steps", 5usize)).expect("a spec");
+    let defence = spec.build(&model, &Heads::default()).expect("a defence");
     let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
     let (mut with, mut without) = (f64::INFINITY, f64::INFINITY);
     for _ in 0..ROUNDS {

@@ -5,8 +5,7 @@ use crate::error::Result;
 use crate::export::to_model;
 use crate::instance;
 use crate::net::Net;
-use evenkeel::attack::{Attack, AttackSettings, Scenario};
-use evenkeel::budget::Budget;
+use evenkeel::attack::{Attack, Scenario};
 use evenkeel::task::Truth;
 use evenkeel::{Image, LabelMap};
 use rayon::prelude::*;
@@ -21,13 +20,19 @@ pub struct Adversary {
 }
 
 impl Adversary {
+    fn attack(&self) -> Result<Attack> {
+        let step = f64::from(1.5 * self.epsilon / self.steps as f32);
+        let attack = Attack::named("pgd")?.with("steps", self.steps)?;
+        Ok(attack.with("epsilon", f64::from(self.epsilon))?.with("step_size", step)?)
+    }
+
     /// Attacks every picture of a batch in place.
     ///
     /// # Errors
     /// If the engine or the attack refuses.
     pub fn strike(&self, net: &Net, subject: Subject, batch: &mut Batch, seed: u64) -> Result<()> {
         let model = to_model(net, subject, (batch.input.height, batch.input.width))?;
-        let attack = Attack::named("pgd")?;
+        let attack = self.attack()?;
         let mut instances = match subject {
             Subject::Instances => instance::truths(batch)?,
             _ => vec![Vec::new(); batch.input.batch],
@@ -46,21 +51,8 @@ impl Adversary {
                         Truth::Map(LabelMap::new(image.height(), image.width(), labels)?)
                     }
                 };
-                let scenario = Scenario {
-                    model: &model,
-                    image: &image,
-                    truth: &truth,
-                    target: None,
-                    defence: None,
-                    objective: None,
-                };
-                let settings = AttackSettings {
-                    steps: self.steps,
-                    step_size: 1.5 * self.epsilon / self.steps as f32,
-                    seed: seed.wrapping_add(k as u64),
-                    ..AttackSettings::new(Budget::linf(self.epsilon))
-                };
-                Ok(attack.run(&scenario, &settings)?.image)
+                let attack = attack.clone().seed(seed.wrapping_add(k as u64));
+                Ok(attack.run(&Scenario::new(&model, &image, &truth))?.image)
             })
             .collect::<Result<_>>()?;
         struck.iter().enumerate().for_each(|(k, image)| batch.replace(k, image));

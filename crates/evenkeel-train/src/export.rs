@@ -131,7 +131,11 @@ pub fn contract(subject: Subject, (height, width): (usize, usize)) -> Contract {
     let instances = subject == Subject::Instances;
     Contract {
         task: task.into(),
-        output: if instances { format!("{PREDICTIONS} + {PROTOTYPES}") } else { SCORES.into() },
+        output: if instances {
+            vec![PREDICTIONS.to_string(), PROTOTYPES.to_string()].into()
+        } else {
+            SCORES.into()
+        },
         feature: feature.into(),
         input: InputRule {
             order: Order::Rgb,

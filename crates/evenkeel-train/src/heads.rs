@@ -40,7 +40,7 @@ pub struct TrainedHead {
 
 /// Features of one image, pooled over space.
 fn pooled(model: &Model, image: &Image) -> Result<Vec<f32>> {
-    let features = model.network.run(image, &[&model.feature])?.remove(0);
+    let features = model.features(image)?;
     Ok(Pooled::of(&features)?.values().to_vec())
 }
 

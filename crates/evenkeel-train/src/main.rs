@@ -2,8 +2,8 @@
 
 use anyhow::{Result, bail};
 use clap::{Args, Parser, Subcommand};
-use evenkeel::budget::parse_radius;
 use evenkeel::model::Model;
+use evenkeel::settings::parse_radius_255;
 use evenkeel::{Image, Random};
 use evenkeel_study::dataset::scenes::{INSTANCE_CLASSES, OBJECT_CLASSES, SCENE_CLASSES, Split};
 use evenkeel_study::dataset::{Dataset, Request};
@@ -59,6 +59,11 @@ struct HeadArgs {
     seed: u64,
 }
 
+/// A distance between pixel values in [0, 1].
+fn radius(text: &str) -> Result<f32, String> {
+    parse_radius_255(text).map(|radius_255| (radius_255 / 255.0) as f32).map_err(|e| e.to_string())
+}
+
 #[derive(Debug, Args)]
 struct TrainArgs {
     /// Where the network goes: NAME.onnx, or NAME.safetensors for the weights and NAME.onnx for the graph; the contract, checkpoint
@@ -69,7 +74,7 @@ struct TrainArgs {
     #[arg(long, default_value = "scenes", value_parser = ["scenes"])]
     data: String,
     /// Train on attacked pictures: PGD within this radius, 4/255 say
-    #[arg(long, value_name = "RADIUS", value_parser = |text: &str| parse_radius(text).map_err(|e| e.to_string()))]
+    #[arg(long, value_name = "RADIUS", value_parser = radius)]
     adversarial: Option<f32>,
     /// Steps of the adversary
     #[arg(long, default_value_t = 3, value_parser = count)]

@@ -11,8 +11,8 @@ use std::io::BufRead;
 use std::time::Instant;
 
 use evenkeel::Random;
-use evenkeel::budget::Budget;
-use evenkeel::defence::{Defence, DefenceSettings};
+use evenkeel::defence::DefenceSpec;
+use evenkeel::detect::Heads;
 use evenkeel::image::Image;
 use evenkeel::model::{Classes, Contract, InputRule, Model, Order, ResizeRule};
 use evenkeel::network::Extents;
@@ -58,8 +58,8 @@ fn load(path: &str) -> Model {
     };
     let contract = Contract {
         task: "semantic".into(),
-        feature: output.clone(),
-        output,
+        feature: output.as_str().into(),
+        output: output.as_str().into(),
         input,
         classes: Classes::default(),
         instance: None,
@@ -83,21 +83,22 @@ struct Bench {
 impl Bench {
     fn step(&self) {
         let views = vec![ViewTerm { weight: 1.0, objective: &self.objective }];
-        let terms = Terms { output: "", feature: &self.model.feature, losses: vec![], views };
+        let terms = Terms { output: None, feature: &self.model.feature, losses: vec![], views };
         let network = &*self.model.network;
         terms.evaluate(network, &self.image, Progress::ONCE, &Random::new(3), true).expect("a gradient");
     }
 
     fn defence(&self) {
-        let settings = DefenceSettings { steps: 3, ..DefenceSettings::published(Budget::linf(8.0 / 255.0)) };
-        let defence = Defence::named("equivariance", &self.model, settings).expect("a defence");
+        let spec = DefenceSpec::named("equivariance")
+            .and_then(|d| d.with("steps", 3usize)?.with("schedule", "paper"));
+        let defence = spec.and_then(|d| d.build(&self.model, &Heads::default())).expect("a defence");
         defence.apply(&self.model, &self.image, 1).expect("a defended image");
     }
 
     fn gradient(&self) {
-        let traced = self.model.network.trace(&self.image, &[&self.model.output]).expect("an answer");
+        let traced = self.model.network.trace_one(&self.image, &self.model.output.list()).expect("an answer");
         let cotangent: Vec<f32> = traced.tensors[0].data().iter().map(|v| 2.0 * v).collect();
-        traced.tape.pullback(&[(0, &cotangent)]).expect("a gradient");
+        traced.tape.pullback(vec![(0, cotangent)]).expect("a gradient");
     }
 
     /// Milliseconds of apply, undo, mask and both pullbacks of all views, one after another, on maps of the network's own form.

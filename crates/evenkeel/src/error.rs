@@ -76,8 +76,19 @@ pub enum Error {
         reason: String,
     },
     /// The network refused or failed.
-    #[error("network: {0}")]
-    Network(String),
+    #[error("network: {source}")]
+    Network {
+        /// What the executor said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A network's file cannot be used, or its contract does not fit it.
+    #[error("{path}: {source}", path = path.display())]
+    Model {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// A number that must be finite is not.
     #[error("{0} is not a finite number; the weights or the input hold NaN or infinity")]
     NotFinite(String),
@@ -87,6 +98,16 @@ impl Error {
     /// An operating system error with the file it happened on.
     pub fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Self + '_ {
         move |source| Self::Io { path: path.to_owned(), source }
+    }
+
+    /// What an executor said.
+    pub fn network(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::Network { source: source.into() }
+    }
+
+    /// What is wrong with a network's file.
+    pub(crate) fn in_model(path: &Path, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::Model { path: path.to_owned(), source: source.into() }
     }
 
     /// A refused setting.

@@ -1,8 +1,7 @@
-//! The one loop: look, remember the best, step, project. Every gradient attack and every defence is this loop with another
+//! The one loop: evaluate, remember the best, step, project. Every gradient attack and every defence is this loop with another
 //! objective, step and budget.
 //!
-//! A [`Objective`] says how high an image stands and which way is up; a [`Step`] proposes the next image; a
-//! [`Budget`] brings it back. Images, values and records depend on the seed only.
+//! An [`Objective`] gives value and gradient at an image; a [`Step`] proposes the next image; a [`Budget`] brings it back. Images, values and records depend on the seed only.
 
 use serde::Serialize;
 
@@ -13,22 +12,22 @@ use crate::objective::Progress;
 use crate::random::Random;
 use crate::step::Step;
 
-/// What a objective shows at an image.
+/// What an objective finds at an image.
 #[derive(Clone, Debug)]
 pub struct Evaluation {
-    /// The height: what is raised.
+    /// The value, to be raised.
     pub value: f64,
-    /// Which way is up, `[3, h, w]`, if it was asked for.
+    /// Its gradient `[3, h, w]`, if it was asked for.
     pub gradient: Option<Vec<f32>>,
     /// How right the network's answer still is, from 0 to 1; an attack lowers it. Defences, which know no truth, leave it at 1.
     pub score: f64,
-    /// The task loss, where it is not the height itself.
+    /// The task loss, where it is not the value itself.
     pub loss: Option<f64>,
 }
 
-/// Something to climb.
+/// A function of the image, to be raised.
 pub trait Objective {
-    /// ViewOutputs at an image. `random` is the step's own stream.
+    /// Value and gradient at an image. `random` is the step's own stream.
     ///
     /// # Errors
     /// If the network fails.
@@ -82,6 +81,10 @@ pub struct Plan {
     pub enough: Option<f64>,
     /// End a start after so many looks in a row that were no higher than one before.
     pub patience: Option<usize>,
+    /// How many of the best iterates are evaluated again at the end, where values are noisy; 0 for none.
+    pub finalists: usize,
+    /// How often each of them is; the one with the best mean is kept.
+    pub rounds: usize,
     /// The seed of everything random.
     pub seed: u64,
 }
@@ -148,8 +151,10 @@ pub fn optimise<'s>(
     let root = Random::new(plan.seed);
     let mut kept: Option<Optimum> = None;
     let mut trace = Vec::new();
+    let mut finalists = Vec::new();
     for restart in 0..plan.restarts.max(1) {
-        let mut ascent = Ascent { objective, origin, plan, restart, trace: &mut trace };
+        let mut ascent =
+            Ascent { objective, origin, plan, restart, trace: &mut trace, finalists: &mut finalists };
         let climb = ascent.once(&root.fork(restart as u64), &mut *new_step())?;
         let mark = |c: &Optimum| Mark {
             score: c.score,
@@ -164,7 +169,35 @@ pub fn optimise<'s>(
         }
     }
     let climb = kept.expect("at least one start was made");
-    Ok(Optimum { trace, ..climb })
+    if plan.finalists == 0 || plan.rounds == 0 {
+        return Ok(Optimum { trace, ..climb });
+    }
+    let (image, mark) = decided(objective, origin, plan, finalists)?;
+    Ok(Optimum { image, value: mark.value, score: mark.score, trace })
+}
+
+/// The finalist with the best mean over fresh evaluations, the same draws for each.
+fn decided(
+    objective: &dyn Objective,
+    origin: &Image,
+    plan: &Plan,
+    finalists: Vec<(Mark, Image)>,
+) -> Result<(Image, Mark)> {
+    let progress = Progress { step: plan.steps, steps: plan.steps };
+    let fresh = Random::new(plan.seed).fork(u64::MAX);
+    let mut best: Option<(Image, Mark)> = None;
+    for (_, image) in finalists {
+        let mut mark = Mark { score: 0.0, value: 0.0, distance: plan.budget.distance(origin, &image) };
+        for round in 0..plan.rounds {
+            let seen = objective.evaluate(&image, progress, &fresh.fork(round as u64), false)?;
+            mark.score += seen.score / plan.rounds as f64;
+            mark.value += seen.value / plan.rounds as f64;
+        }
+        if best.as_ref().is_none_or(|(_, old)| plan.keep.prefers(mark, *old)) {
+            best = Some((image, mark));
+        }
+    }
+    Ok(best.expect("an optimisation evaluates at least one image"))
 }
 
 /// What decides which image is kept.
@@ -196,6 +229,7 @@ struct Ascent<'a> {
     plan: &'a Plan,
     restart: usize,
     trace: &'a mut Vec<Record>,
+    finalists: &'a mut Vec<(Mark, Image)>,
 }
 
 impl Ascent<'_> {
@@ -267,6 +301,12 @@ impl Ascent<'_> {
         let distance = self.plan.budget.distance(self.origin, image);
         let (value, loss, score) = (evaluation.value, evaluation.loss, evaluation.score);
         self.trace.push(Record { restart: self.restart, step, value, loss, score, distance });
-        Mark { score, value, distance }
+        let mark = Mark { score, value, distance };
+        if self.plan.finalists > 0 {
+            let place = self.finalists.iter().position(|(other, _)| self.plan.keep.prefers(mark, *other));
+            self.finalists.insert(place.unwrap_or(self.finalists.len()), (mark, image.clone()));
+            self.finalists.truncate(self.plan.finalists);
+        }
+        mark
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::image::Image;
-use crate::network::{Network, Tape, Tensor, Traced};
+use crate::network::{Cotangents, Network, Tape, Tensor, Traced};
 use crate::random::Random;
 
 /// scores = W · pixels + b, for images of one size. `features` are the pixels themselves.
@@ -34,11 +34,11 @@ struct LinearTape<'n> {
 }
 
 impl Tape for LinearTape<'_> {
-    fn pullback(&self, cotangents: &[(usize, &[f32])]) -> Result<Vec<f32>> {
+    fn pullback(&self, cotangents: Cotangents) -> Result<Vec<f32>> {
         let mut out = vec![0.0; 3 * self.network.size.0 * self.network.size.1];
         for (which, cotangent) in cotangents {
-            if self.names[*which] == "features" {
-                out.iter_mut().zip(*cotangent).for_each(|(o, c)| *o += c);
+            if self.names[which] == "features" {
+                out.iter_mut().zip(&cotangent).for_each(|(o, c)| *o += c);
             } else {
                 for (class, c) in cotangent.iter().enumerate() {
                     out.iter_mut().zip(self.network.row(class)).for_each(|(o, w)| *o += c * w);
@@ -54,7 +54,22 @@ impl Network for Linear {
         Some(self.size)
     }
 
-    fn run(&self, image: &Image, tensors: &[&str]) -> Result<Vec<Tensor>> {
+    fn run(&self, images: &[&Image], tensors: &[&str]) -> Result<Vec<Vec<Tensor>>> {
+        images.iter().map(|image| self.answer(image, tensors)).collect()
+    }
+
+    fn trace(&self, images: &[&Image], tensors: &[&str]) -> Result<Vec<Traced<'_>>> {
+        let trace = |tensors_of| {
+            let names = tensors.iter().map(|n| n.to_string()).collect();
+            let tape: Box<dyn Tape> = Box::new(LinearTape { network: self, names });
+            Traced { tensors: tensors_of, tape }
+        };
+        Ok(self.run(images, tensors)?.into_iter().map(trace).collect())
+    }
+}
+
+impl Linear {
+    fn answer(&self, image: &Image, tensors: &[&str]) -> Result<Vec<Tensor>> {
         if image.size() != self.size {
             return Err(Error::mismatch(
                 "size of the image",
@@ -70,14 +85,9 @@ impl Network for Linear {
                 let scores = self.bias.iter().enumerate().map(|(c, b)| b + dot(self.row(c))).collect();
                 Tensor::new(vec![1, self.bias.len()], scores)
             }
-            other => Err(Error::Network(format!("no tensor {other}"))),
+            other => Err(Error::network(format!("no tensor {other}"))),
         };
         tensors.iter().map(tensor).collect()
-    }
-
-    fn trace(&self, image: &Image, tensors: &[&str]) -> Result<Traced<'_>> {
-        let names = tensors.iter().map(|n| n.to_string()).collect();
-        Ok(Traced { tensors: self.run(image, tensors)?, tape: Box::new(LinearTape { network: self, names }) })
     }
 }
 
@@ -200,7 +210,7 @@ impl Conv {
                     .collect();
                 Tensor::new(vec![1, classes, features.height, features.width], data)
             }
-            other => Err(Error::Network(format!("no tensor {other}"))),
+            other => Err(Error::network(format!("no tensor {other}"))),
         }
     }
 }
@@ -213,13 +223,13 @@ struct ConvTape<'n> {
 }
 
 impl Tape for ConvTape<'_> {
-    fn pullback(&self, cotangents: &[(usize, &[f32])]) -> Result<Vec<f32>> {
+    fn pullback(&self, cotangents: Cotangents) -> Result<Vec<f32>> {
         let features = &self.maps[self.maps.len() - 1];
         let (cells, channels) = (features.height * features.width, features.channels);
         let mut back = vec![0.0; features.data.len()];
         for (which, cotangent) in cotangents {
             for (i, c) in cotangent.iter().enumerate() {
-                match self.names[*which].as_str() {
+                match self.names[which].as_str() {
                     "features" => back[i] += c,
                     "scores" => (0..channels * cells).for_each(|j| {
                         back[j] += c * self.network.last_weight[i * channels + j / cells] / cells as f32;
@@ -246,17 +256,20 @@ impl Network for Conv {
         None
     }
 
-    fn run(&self, image: &Image, tensors: &[&str]) -> Result<Vec<Tensor>> {
-        Ok(self.trace(image, tensors)?.tensors)
+    fn run(&self, images: &[&Image], tensors: &[&str]) -> Result<Vec<Vec<Tensor>>> {
+        Ok(self.trace(images, tensors)?.into_iter().map(|traced| traced.tensors).collect())
     }
 
-    fn trace(&self, image: &Image, tensors: &[&str]) -> Result<Traced<'_>> {
-        let maps = self.maps(image);
-        let features = &maps[maps.len() - 1];
-        let answers = tensors.iter().map(|name| self.tensor(name, features)).collect::<Result<_>>()?;
-        let names = tensors.iter().map(|n| n.to_string()).collect();
-        let tape = ConvTape { network: self, names, size: image.size(), maps };
-        Ok(Traced { tensors: answers, tape: Box::new(tape) })
+    fn trace(&self, images: &[&Image], tensors: &[&str]) -> Result<Vec<Traced<'_>>> {
+        let trace = |image: &&Image| {
+            let maps = self.maps(image);
+            let features = &maps[maps.len() - 1];
+            let answers = tensors.iter().map(|name| self.tensor(name, features)).collect::<Result<_>>()?;
+            let names = tensors.iter().map(|n| n.to_string()).collect();
+            let tape: Box<dyn Tape> = Box::new(ConvTape { network: self, names, size: image.size(), maps });
+            Ok(Traced { tensors: answers, tape })
+        };
+        images.iter().map(trace).collect()
     }
 }
 

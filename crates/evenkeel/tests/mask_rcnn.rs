@@ -6,9 +6,9 @@ mod rule;
 
 use std::path::Path;
 
-use evenkeel::attack::{Attack, AttackSettings, Scenario};
-use evenkeel::budget::Budget;
-use evenkeel::defence::{Defence, DefenceSettings};
+use evenkeel::attack::{Attack, Scenario};
+use evenkeel::defence::DefenceSpec;
+use evenkeel::detect::Heads;
 use evenkeel::image::Image;
 use evenkeel::model::{Classes, Contract, InputRule, Model, Order, ResizeRule};
 use evenkeel::task::instance::{Instance, InstanceRule, Mask, NamedHead};
@@ -35,7 +35,7 @@ fn contract() -> Contract {
     Contract {
         task: "instance".into(),
         output: head.output.unwrap()(),
-        feature: head.feature.unwrap().into(),
+        feature: head.feature.unwrap()(),
         input: InputRule {
             order: Order::Rgb,
             scale: 1.0,
@@ -70,16 +70,8 @@ fn mask_rcnn_is_a_model_like_any_other() {
 
     let square = Mask::new(SIZE, (10, 20), (40, 50), vec![true; 2000]).unwrap();
     let truth = Truth::Instances(vec![Instance::truth(3, square)]);
-    let scenario = Scenario {
-        model: &model,
-        image: &image,
-        truth: &truth,
-        target: None,
-        defence: None,
-        objective: None,
-    };
-    let settings = AttackSettings { steps: 2, ..AttackSettings::new(Budget::linf(4.0 / 255.0)) };
-    let outcome = Attack::named("pgd").unwrap().run(&scenario, &settings).unwrap();
+    let scenario = Scenario::new(&model, &image, &truth);
+    let outcome = Attack::named("pgd").unwrap().with("steps", 2usize).unwrap().run(&scenario).unwrap();
     let loss = |image: &Image| {
         let own = model.task.own_loss(&truth).unwrap().unwrap();
         own.evaluate(&model.scores(image).unwrap()).unwrap().0
@@ -87,8 +79,8 @@ fn mask_rcnn_is_a_model_like_any_other() {
     let (before, after) = (loss(&image), loss(&outcome.image));
     assert!(after > 1.01 * before, "{before} {after}");
 
-    let settings = DefenceSettings { steps: 1, ..DefenceSettings::standard(Budget::linf(6.0 / 255.0)) };
-    let defence = Defence::named("equivariance", &model, settings).unwrap();
+    let spec = DefenceSpec::named("equivariance").unwrap().with("steps", 1usize).unwrap();
+    let defence = spec.build(&model, &Heads::default()).unwrap();
     let verdict = defence.apply(&model, &outcome.image, 1).unwrap();
     assert_ne!(verdict.image, outcome.image);
 }
@@ -101,7 +93,7 @@ fn a_network_without_named_weights_is_refused_in_words() {
     let names =
         evenkeel_network::Network::from_bytes(onnx.as_ref().unwrap().clone(), Default::default()).unwrap();
     let output = names.outputs().next().unwrap().to_owned();
-    (contract.output, contract.feature) = (output.clone(), output);
+    (contract.output, contract.feature) = (output.clone().into(), output.into());
     let refusal = Model::from_bytes(&onnx.unwrap(), path, &contract).err().unwrap().to_string();
     assert!(refusal.contains("mask-rcnn") && refusal.contains("model import"), "{refusal}");
 }

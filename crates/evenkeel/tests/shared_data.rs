@@ -3,24 +3,25 @@
 
 mod support;
 
-use evenkeel::attack::{Attack, AttackSettings, Scenario};
-use evenkeel::budget::Budget;
+use evenkeel::attack::{Attack, Scenario};
 use evenkeel::corrupt::Corruption;
-use evenkeel::defence::{Defence, DefenceSettings};
-use evenkeel::detect::{Detector, Heads};
+use evenkeel::defence::{Defence, DefenceSpec};
+use evenkeel::detect::{DetectorSpec, Heads};
 use evenkeel::image::{Image, LabelMap};
 use evenkeel::model::Model;
 use evenkeel::task::{Prediction, Truth};
-use evenkeel::view::ViewSet;
 use rayon::prelude::*;
 
-fn scenario<'a>(model: &'a Model, image: &'a Image, truth: &'a Truth) -> Scenario<'a> {
-    Scenario { model, image, truth, target: None, defence: None, objective: None }
+fn pgd(model: &Model, image: &Image, truth: &Truth, attack: &Attack) -> Image {
+    let outcome = attack.run(&Scenario::new(model, image, truth)).unwrap();
+    outcome.image.rounded_to_8_bits()
 }
 
-fn pgd(model: &Model, image: &Image, truth: &Truth, settings: &AttackSettings) -> Image {
-    let outcome = Attack::named("pgd").unwrap().run(&scenario(model, image, truth), settings).unwrap();
-    outcome.image.rounded_to_8_bits()
+/// One step of the published loop.
+fn published(model: &Model, epsilon_255: f64) -> Defence {
+    let spec = DefenceSpec::named("equivariance").unwrap().with("schedule", "paper").unwrap();
+    let spec = spec.with("steps", 1usize).unwrap().with("epsilon_255", epsilon_255).unwrap();
+    spec.build(model, &Heads::default()).unwrap()
 }
 
 fn share(kept: &[bool]) -> f64 {
@@ -39,13 +40,13 @@ fn cifar_accuracies_are_the_published_ones() {
     let figures = [(2.0, 0.70, 0.57), (2.0, 0.80, 0.65), (4.0, 0.805, 0.325), (2.0, 0.915, 0.02)];
     for (net, (epsilon_255, clean, attacked)) in support::CIFAR.iter().zip(figures) {
         let model = support::cifar_model(&folder, net);
-        let plain = AttackSettings::new(Budget::linf(epsilon_255 / 255.0));
-        let settings = AttackSettings { step_size: 0.5 / 255.0, ..plain };
+        let attack = Attack::named("pgd").unwrap().with("epsilon_255", epsilon_255).unwrap();
+        let attack = attack.with("step_size", "0.5/255").unwrap();
         let right = |image: &Image, label: usize| model.predict(image).unwrap() == Prediction::Class(label);
         let bare: Vec<bool> = images.par_iter().map(|(image, label)| right(image, *label)).collect();
         let shown: Vec<Image> = images
             .par_iter()
-            .map(|(image, label)| pgd(&model, image, &Truth::Class(*label), &settings))
+            .map(|(image, label)| pgd(&model, image, &Truth::Class(*label), &attack))
             .collect();
         let held: Vec<bool> = shown.iter().zip(&images).map(|(i, (_, label))| right(i, *label)).collect();
         let (bare, held) = (share(&bare), share(&held));
@@ -53,9 +54,7 @@ fn cifar_accuracies_are_the_published_ones() {
         assert!((bare - clean).abs() <= 0.0201, "{}: clean {bare}, published {clean}", net.file);
         assert!((held - attacked).abs() <= 0.0201, "{}: PGD {held}, published {attacked}", net.file);
         if net.file == "resnet_2b" {
-            let budget = Budget::linf(2.0 * epsilon_255 / 255.0);
-            let settings = DefenceSettings { steps: 1, ..DefenceSettings::published(budget) };
-            let defence = Defence::named("equivariance", &model, settings).unwrap();
+            let defence = published(&model, 2.0 * epsilon_255);
             let judge = |(i, (image, (_, label))): (usize, (&Image, &(Image, usize)))| {
                 right(&defence.apply(&model, image, 1000 + i as u64).unwrap().image, *label)
             };
@@ -94,17 +93,17 @@ fn espnet_does_what_was_recorded() {
     println!("ESPNet: clean mIoU {all:.2}");
     assert!((all - ESPNET_CLEAN).abs() < 0.05, "{all}");
     let few = &images[..2];
-    let settings = AttackSettings::new(Budget::linf(4.0 / 255.0));
+    let attack = Attack::named("pgd").unwrap();
     let attacked: Vec<Image> =
-        few.iter().map(|(i, t)| pgd(&model, i, &Truth::Map(t.clone()), &settings)).collect();
+        few.iter().map(|(i, t)| pgd(&model, i, &Truth::Map(t.clone()), &attack)).collect();
     let fallen = miou(&model, &attacked, few);
-    let settings = DefenceSettings { steps: 1, ..DefenceSettings::published(Budget::linf(6.0 / 255.0)) };
-    let defence = Defence::named("equivariance", &model, settings).unwrap();
+    let defence = published(&model, 6.0);
     let restored: Vec<Image> = attacked.iter().map(|i| defence.apply(&model, i, 1).unwrap().image).collect();
     let risen = miou(&model, &restored, few);
     println!("ESPNet, 2 images: PGD-20 {fallen:.2}, defended {risen:.2}");
     assert!(fallen < 0.5 && risen > fallen, "{fallen} {risen}");
-    let detector = Detector::named("equivariance", &model, ViewSet::standard(), Heads::default(), 1).unwrap();
+    let spec = DetectorSpec::named("equivariance").unwrap().with("seed", 1usize).unwrap();
+    let detector = spec.build(&model, Heads::default()).unwrap();
     let noise = Corruption::named("gaussian_noise").unwrap();
     for (shown, i) in attacked.iter().zip(0..) {
         let score = |image: &Image| detector.score(&model, image).unwrap();

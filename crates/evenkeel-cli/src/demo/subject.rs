@@ -1,9 +1,9 @@
 //! What the demo looks at: scenes, crops, and scenes as cars and people; each with its truth and its figure.
 
-use crate::shipped::{self, Shipped};
 use anyhow::{Result, bail};
 use evenkeel::Image;
 use evenkeel::model::Letterbox;
+use evenkeel::shipped::{self, Shipped};
 use evenkeel::task::{Prediction, Truth};
 use evenkeel_study::coco_instances::{countable, detected, framed};
 use evenkeel_study::dataset::scenes::{OBJECT_CLASSES, SCENE_CLASSES, Split, object, render};
@@ -30,12 +30,12 @@ pub(super) struct Subject {
 }
 
 impl DemoTask {
-    pub(super) fn network(self) -> &'static Shipped {
-        match self {
-            Self::Scenes => &shipped::SEGMENTER,
-            Self::Crops => &shipped::CLASSIFIER,
-            Self::Instances => &shipped::INSTANCES,
-        }
+    pub(super) fn network(self) -> evenkeel::Result<&'static Shipped> {
+        shipped::named(match self {
+            Self::Scenes => "segmenter",
+            Self::Crops => "classifier",
+            Self::Instances => "instances",
+        })
     }
 
     /// What is measured.

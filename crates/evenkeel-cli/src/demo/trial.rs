@@ -2,15 +2,14 @@
 
 use super::subject::{DemoTask, Subject, Tally};
 use anyhow::{Context, Result, bail};
-use evenkeel::attack::{Attack, AttackSettings, Scenario};
-use evenkeel::budget::Budget;
-use evenkeel::defence::{Defence, DefenceSettings};
-use evenkeel::detect::{Detector, Heads, Outputs, ViewOutputs};
+use evenkeel::attack::{Attack, Scenario};
+use evenkeel::defence::{Defence, DefenceKind, DefenceSpec};
+use evenkeel::detect::{Detector, DetectorSpec, Heads, Outputs, ViewOutputs};
 use evenkeel::model::Model;
 use evenkeel::optimise::Record;
+use evenkeel::settings::names;
 use evenkeel::task::instance::{confident, overlaid};
 use evenkeel::task::{Prediction, Truth, best_classes};
-use evenkeel::view::ViewSet;
 use evenkeel::{Image, LabelMap, Random};
 use evenkeel_study::metric::{Bootstrap, IGNORE, Ranking};
 use evenkeel_study::report::picture::{Picture, Shown, magnified};
@@ -20,11 +19,7 @@ use std::io::IsTerminal;
 use std::time::Instant;
 
 /// How far the attack may move a pixel, in 1/255.
-pub(super) const EPSILON_255: f32 = 4.0;
-/// How far the defence may, as a multiple of the attack's.
-const DEFENCE_RATIO: f32 = 1.5;
-/// The defences shown, in the table's order.
-const DEFENCES: [&str; 6] = ["none", "random", "rotation", "contrastive", "invariance", "equivariance"];
+pub(super) const EPSILON_255: f64 = 4.0;
 /// Pictures that get panels on the page.
 const SHOWN: usize = 4;
 const ATTACK_STEPS: usize = 20;
@@ -57,9 +52,9 @@ pub(super) struct Report {
     pub(super) seconds: Vec<(&'static str, f64)>,
 }
 
-/// ViewOutputs at pictures of one kind.
+/// Runs the demo on pictures of one kind.
 pub(super) fn run(task: DemoTask, count: usize, effort: &Effort) -> Result<Report> {
-    let model = task.network().model()?;
+    let model = task.network()?.model()?;
     Trial::new(&model, task, count, effort)?.run()
 }
 
@@ -83,19 +78,20 @@ struct Answers {
 
 impl<'m> Trial<'m> {
     fn new(model: &'m Model, task: DemoTask, count: usize, effort: &Effort) -> Result<Self> {
-        let budget = Budget::linf(DEFENCE_RATIO * EPSILON_255 / 255.0);
-        let network = task.network();
-        let defences = DEFENCES
-            .iter()
+        let network = task.network()?;
+        let defences = names::<DefenceKind>()
+            .into_iter()
             .map(|name| {
-                let (head, bank) = network.head_for(name)?;
-                let settings =
-                    DefenceSettings { steps: effort.steps, head, bank, ..DefenceSettings::standard(budget) };
-                Ok(Defence::named(name, model, settings)?)
+                let heads = network.heads_for(name)?;
+                let mut spec = DefenceSpec::named(name)?;
+                if spec.climbs() {
+                    spec = spec.with("steps", effort.steps)?;
+                }
+                Ok(spec.build(model, &heads)?)
             })
             .collect::<Result<_>>()?;
         let detector =
-            Detector::named("variance", model, ViewSet::standard(), Heads::default(), effort.seed)?;
+            DetectorSpec::named("variance")?.with("seed", effort.seed)?.build(model, Heads::default())?;
         Ok(Self { model, task, count, seed: effort.seed, defences, detector })
     }
 
@@ -195,20 +191,11 @@ impl<'m> Trial<'m> {
 
     /// The attacked image, as it would come out of a PNG file.
     fn attack(&self, subject: &Subject, seed: u64) -> Result<Image> {
-        let scenario = Scenario {
-            model: self.model,
-            image: &subject.image,
-            truth: &subject.truth,
-            target: None,
-            defence: None,
-            objective: None,
-        };
-        let settings = AttackSettings {
-            steps: ATTACK_STEPS,
-            seed,
-            ..AttackSettings::new(Budget::linf(EPSILON_255 / 255.0))
-        };
-        Ok(Attack::named("pgd")?.run(&scenario, &settings)?.image.rounded_to_8_bits())
+        let scenario = Scenario::new(self.model, &subject.image, &subject.truth);
+        let attack =
+            Attack::named("pgd")?.with("epsilon_255", EPSILON_255)?.with("steps", ATTACK_STEPS)?.seed(seed);
+        let outcome = attack.run(&scenario)?;
+        Ok(attack.settings().budget().rounded(&subject.image, &outcome.image))
     }
 
     /// What each view says, brought back to the image's own grid.
@@ -238,7 +225,7 @@ impl<'m> Trial<'m> {
             Picture::new("attacked image", &answers.attacked),
             Picture::new(
                 "perturbation, magnified",
-                &magnified(&subject.image, &answers.attacked, EPSILON_255 / 255.0),
+                &magnified(&subject.image, &answers.attacked, EPSILON_255 as f32 / 255.0),
             ),
             Picture::labelled("said of the attacked image", answer(&none[1])?),
             Picture::new("defended image", &answers.defended),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use evenkeel::model::{Classes, Contract, InputRule, Model, Order, PaletteRule, ResizeRule};
+use evenkeel::network::TensorNames;
 use evenkeel::task::instance::{InstanceRule, NamedHead};
 
 /// Write down how pixels become a network's input, and what comes out
@@ -115,8 +116,9 @@ pub(crate) fn run(args: InitArgs) -> Result<()> {
     let only = if let [one] = outputs.as_slice() { Some(one.clone()) } else { None };
     let head = args.head.as_deref().map(NamedHead::find).transpose()?;
     let of_head = head.and_then(|head| head.output).map(|output| output());
-    let output = args.output.clone().or(of_head).or(only);
-    let feature = args.feature.clone().or(head.and_then(|head| head.feature).map(str::to_owned));
+    let output = args.output.clone().map(TensorNames::from).or(of_head).or(only.map(TensorNames::from));
+    let of_head = head.and_then(|head| head.feature).map(|feature| feature());
+    let feature = args.feature.clone().map(TensorNames::from).or(of_head);
     let size =
         args.size.as_deref().map(|text| match text.split_once('x').map(|(h, w)| (h.parse(), w.parse())) {
             Some((Ok(h), Ok(w))) => Ok([h, w]),
@@ -128,12 +130,17 @@ pub(crate) fn run(args: InitArgs) -> Result<()> {
     };
     let contract = Contract {
         task: answer(args.task.as_ref(), "--task", "classification, semantic or instance")?,
-        output: answer(
-            output.as_ref(),
-            "--output",
-            &format!("the tensor of class scores, of {}", outputs.join(", ")),
-        )?,
-        feature: answer(feature.as_ref(), "--feature", "the tensor of features that views are compared on")?,
+        output: match output {
+            Some(output) => output,
+            None => {
+                let question = format!("the tensor of class scores, of {}", outputs.join(", "));
+                answer(None, "--output", &question)?.into()
+            }
+        },
+        feature: match feature {
+            Some(feature) => feature,
+            None => answer(None, "--feature", "the tensor of features that views are compared on")?.into(),
+        },
         input: InputRule {
             order: match answer(args.order.as_ref(), "--order", "rgb or bgr")?.as_str() {
                 "rgb" => Order::Rgb,

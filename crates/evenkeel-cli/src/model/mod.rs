@@ -24,7 +24,7 @@ enum ModelCommand {
     Init(Box<init::InitArgs>),
     Inspect(inspect::InspectArgs),
     Check(check::CheckArgs),
-    Judge(bench::BenchArgs),
+    Bench(bench::BenchArgs),
 }
 
 pub(crate) fn run(args: ModelArgs) -> anyhow::Result<()> {
@@ -33,6 +33,6 @@ pub(crate) fn run(args: ModelArgs) -> anyhow::Result<()> {
         ModelCommand::Init(args) => init::run(*args),
         ModelCommand::Inspect(args) => inspect::run(args),
         ModelCommand::Check(args) => check::run(args),
-        ModelCommand::Judge(args) => bench::run(args),
+        ModelCommand::Bench(args) => bench::run(args),
     }
 }

@@ -13,10 +13,9 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use evenkeel_study::experiment::{Design, Experiment};
-use evenkeel_study::run::Embedded;
 use evenkeel_study::store::{Store, read_design};
 
-use crate::shipped::SHELF;
+pub(crate) use crate::shipped::shelf;
 
 /// Run experiments, resumably, and report them
 #[derive(Debug, Args)]
@@ -59,11 +58,6 @@ impl Subject {
         }
         Ok(experiment)
     }
-}
-
-/// The networks in the binary.
-fn shelf() -> Vec<Embedded> {
-    SHELF.iter().map(|(name, shipped)| shipped.embedded(name)).collect()
 }
 
 /// Images named when some are missing.

@@ -1,21 +1,23 @@
 //! The design: an experiment joined with what its subjects turned out to be, as cells with keys.
 //!
-//! A [`Work`] is one way of changing an image (clean, corrupted, attacked) with everything that then looks at it: defences, detectors. Its
+//! A [`Work`] is one way of changing an image (clean, corrupted, attacked) with everything that is then run on it: defences, detectors. Its
 //! image is made once. An attack that looks through a defence is a work of its own for each defence. A [`Cell`] is a place in a table and
 //! points at a work and an answer; two columns whose settings come to the same point at the same work.
 //! Invariant: a key is a hash of code version, network, settings and seed, and of nothing that a result does not depend on.
 
 use std::collections::{BTreeMap, HashSet};
 
+use evenkeel::attack::Attack;
+use evenkeel::defence::DefenceSpec;
 use serde::{Deserialize, Serialize};
 
-use super::spec::{self, ERROR_ESTIMATE, Needs};
-use super::{Column, DefenceSpec, DetectorSpec, Experiment, SubjectRule, Threat};
+use super::decisive::{Decisive, plain_objective};
+use super::{AimedAttack, Column, DefenceRow, DetectorRow, Experiment, SubjectRule, Threat, spec};
 use crate::store::Key;
 use crate::{Error, Result};
 
-/// Changes when the same settings may give other results than before.
-pub const REVISION: &str = concat!(env!("CARGO_PKG_VERSION"), "/3");
+/// Changes when the same settings may give other results than before, or are written otherwise into keys.
+pub const REVISION: &str = concat!(env!("CARGO_PKG_VERSION"), "/4");
 
 /// What is known of a subject once it is loaded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -42,12 +44,12 @@ pub struct SubjectCard {
     /// What is done to images.
     pub columns: Vec<Column>,
     /// What is done against that.
-    pub rows: Vec<DefenceSpec>,
+    pub rows: Vec<DefenceRow>,
     /// What is measured.
-    pub detectors: Vec<DetectorSpec>,
+    pub detectors: Vec<DetectorRow>,
 }
 
-/// An image changed in one way, and all who look at it.
+/// An image changed in one way, and all that is run on it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Work {
     /// The subject.
@@ -62,7 +64,7 @@ pub struct Work {
     pub draw: u64,
     /// Defences that meet it.
     pub answers: Vec<Answer>,
-    /// Detectors that look at it: key and place.
+    /// Detectors that score it: key and place.
     pub detections: Vec<(Key, usize)>,
 }
 
@@ -122,27 +124,7 @@ impl Design {
             card.columns = spec::columns(&experiment, &card.rule)?;
             card.detectors = spec::detectors(&experiment)?;
             card.rows = spec::defences(&experiment, &card.rule)?;
-            let has = |kind: &str, card: &SubjectCard| {
-                !matches!(kind, "rotation" | "contrastive") || card.heads.contains_key(kind)
-            };
-            let lack = |label: &str, card: &SubjectCard| {
-                format!("{label} on {}: the subject names no head for it", card.rule.name)
-            };
-            left_out.extend(card.rows.iter().filter(|r| !has(&r.kind, card)).map(|r| lack(&r.label, card)));
-            left_out
-                .extend(card.detectors.iter().filter(|d| !has(&d.kind, card)).map(|d| lack(&d.label, card)));
-            let heads = card.heads.clone();
-            let kept = |kind: &str| !matches!(kind, "rotation" | "contrastive") || heads.contains_key(kind);
-            card.rows.retain(|r| kept(&r.kind));
-            card.detectors.retain(|d| kept(&d.kind));
-            let objects = card.task == "instance";
-            if objects && card.detectors.iter().any(|d| d.kind == ERROR_ESTIMATE) {
-                left_out.push(format!(
-                    "{ERROR_ESTIMATE} on {}: objects have no cells whose error could be estimated",
-                    card.rule.name
-                ));
-            }
-            card.detectors.retain(|d| !objects || d.kind != ERROR_ESTIMATE);
+            left_out.extend(drop_impossible(card));
         }
         for subject in 1..subjects.len() {
             subjects[subject].variant = variant(&subjects[..subject], &subjects[subject]);
@@ -171,9 +153,9 @@ impl Design {
                 }
                 for &draw in &draws {
                     let work = self.work(subject, &card, column, row, draw)?;
-                    let answer = match card.rows[row].kind.as_str() {
-                        "none" => None,
-                        _ => Some(self.answer(&card, work, row, draw)?),
+                    let answer = match card.rows[row].is_none() {
+                        true => None,
+                        false => Some(self.answer(&card, work, row, draw)?),
                     };
                     self.cells.push(Cell { subject, column, row, draw, work, answer });
                 }
@@ -191,22 +173,18 @@ impl Design {
         row: usize,
         draw: u64,
     ) -> Result<usize> {
-        let defence = &card.rows[row];
         let root = (REVISION, &card.model, &card.variant, self.experiment.seed);
         let (key, lens) = match &card.columns[column].threat {
             Threat::Clean => (Key::of(&("clean", root))?, None),
             threat @ Threat::Corruption { .. } => (Key::of(&("corruption", root, threat))?, None),
-            Threat::Attack(spec) => {
-                let bare = defence.kind == "none";
-                let own = spec.canonical(bare);
-                let (lens, seen_defence) = match spec.needs() {
-                    Needs::Defence if !bare => {
-                        (Some(row), self.seen_defence(card, defence.canonical()?, row))
-                    }
-                    Needs::Objective => (Some(row), self.seen_defence(card, defence.objective()?, row)),
-                    _ => (None, serde_json::Value::Null),
-                };
-                (Key::of(&("attack", root, own, seen_defence, draw))?, lens)
+            Threat::Attack(aimed) => {
+                let plain = plain_objective()?;
+                let known = Knowledge::of(aimed, &card.rows[row], &plain);
+                let through = known.through.map(|spec| Decisive::of_defence(spec).with_head(&card.heads));
+                let keeps = known.keeps.map(|spec| Decisive::of_objective(spec).with_head(&card.heads));
+                let lens = (through.is_some() || keeps.is_some()).then_some(row);
+                let own = (Decisive::of_attack(&known.attack), &aimed.target);
+                (Key::of(&("attack", root, own, through, keeps, draw))?, lens)
             }
         };
         if let Some(place) = self.works.iter().position(|w| w.key == key && w.subject == subject) {
@@ -214,25 +192,18 @@ impl Design {
         }
         let mut detections = Vec::new();
         for (place, detector) in card.detectors.iter().enumerate() {
-            let head = card.heads.get(&detector.kind);
-            let views = super::view_set(&detector.views)?;
-            detections.push((Key::of(&("detector", &key, &detector.kind, views, head))?, place));
+            let own = Decisive::of_detector(&detector.spec).with_head(&card.heads);
+            detections.push((Key::of(&("detector", &key, own))?, place));
         }
         self.works.push(Work { subject, key, column, lens, draw, answers: Vec::new(), detections });
         Ok(self.works.len() - 1)
     }
 
-    /// What an attacker sees of a defence, with the head it uses.
-    fn seen_defence(&self, card: &SubjectCard, seen: serde_json::Value, row: usize) -> serde_json::Value {
-        serde_json::json!([seen, card.heads.get(&card.rows[row].kind)])
-    }
-
     fn answer(&mut self, card: &SubjectCard, work: usize, row: usize, draw: u64) -> Result<usize> {
-        let defence = &card.rows[row];
-        let head = card.heads.get(&defence.kind);
+        let own = Decisive::of_defence(&card.rows[row].spec).with_head(&card.heads);
         let measured = self.experiment.objective;
         let work = &mut self.works[work];
-        let key = Key::of(&("defence", &work.key, defence.canonical()?, head, draw, measured))?;
+        let key = Key::of(&("defence", &work.key, own, draw, measured))?;
         if let Some(place) = work.answers.iter().position(|a| a.key == key) {
             return Ok(place);
         }
@@ -246,7 +217,7 @@ impl Design {
     }
 
     /// The row of a cell.
-    pub fn row(&self, cell: &Cell) -> &DefenceSpec {
+    pub fn row(&self, cell: &Cell) -> &DefenceRow {
         &self.subjects[cell.subject].rows[cell.row]
     }
 
@@ -267,6 +238,48 @@ impl Design {
     pub fn to_json(&self) -> Result<String> {
         serde_json::to_string(self).map_err(|e| Error::Request(e.to_string()))
     }
+}
+
+/// What an attack knows of the row that it meets.
+pub(crate) struct Knowledge<'a> {
+    /// The attack; on a bare network without what only concerns a defence.
+    pub(crate) attack: Attack,
+    /// The defence that it looks through.
+    pub(crate) through: Option<&'a DefenceSpec>,
+    /// The defence whose objective it keeps high.
+    pub(crate) keeps: Option<&'a DefenceSpec>,
+}
+
+impl<'a> Knowledge<'a> {
+    /// Of a row; `plain` has the objective that stands for that of a defence without one.
+    pub(crate) fn of(aimed: &AimedAttack, row: &'a DefenceRow, plain: &'a DefenceSpec) -> Self {
+        let through = (aimed.attack.looks_through() && !row.is_none()).then_some(&row.spec);
+        let attack = if through.is_some() { aimed.attack.clone() } else { aimed.attack.on_bare_network() };
+        let own = if row.spec.climbs() { &row.spec } else { plain };
+        Self { keeps: attack.entry().reads_objective.then_some(own), attack, through }
+    }
+}
+
+/// Drops the defences and detectors that a subject cannot have, and says why.
+fn drop_impossible(card: &mut SubjectCard) -> Vec<String> {
+    let (subject, heads) = (&card.rule.name, &card.heads);
+    let objects = card.task == "instance";
+    let mut words = Vec::new();
+    let mut keep = |label: &str, lacks_head: bool, lacks_cells: bool| {
+        if lacks_head {
+            words.push(format!("{label} on {subject}: the subject names no head for it"));
+        } else if lacks_cells {
+            words.push(format!("{label} on {subject}: objects have no cells whose error could be estimated"));
+        }
+        !lacks_head && !lacks_cells
+    };
+    card.rows
+        .retain(|row| keep(&row.label, row.spec.needs_head() && !heads.contains_key(row.spec.name()), false));
+    card.detectors.retain(|row| {
+        let lacks_head = row.spec.needs_head() && !heads.contains_key(row.spec.name());
+        keep(&row.label, lacks_head, objects && row.spec.estimates_error())
+    });
+    words
 }
 
 /// Where a subject's images come from, if an earlier one shows others of the same names to the same network.

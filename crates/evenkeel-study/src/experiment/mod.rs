@@ -1,12 +1,15 @@
 //! An experiment: what to run, as a TOML file says it.
 //!
 //! The file names subjects (a network and its images), attacks, corruptions, defences and detectors. [`Experiment::parse`] reads it
-//! strictly: an unknown key is an error that names the file and the line. [`spec`] turns it into single settings, every list of values
-//! into one setting each; [`design`] joins those into cells. Nothing is loaded here.
+//! strictly: an unknown key, or one that the entry of its table does not read, is an error that names the file and the key. [`spec`] turns it into
+//! single settings, every list of values into one setting each; [`design`] joins those into cells. Nothing but files of views is loaded here.
 
+mod decisive;
 pub mod design;
+mod knobs;
 mod rule;
 pub mod spec;
+mod stored;
 mod sweep;
 mod template;
 mod validate;
@@ -14,15 +17,18 @@ mod validate;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub(crate) use decisive::plain_objective;
+pub(crate) use design::Knowledge;
 pub use design::{Answer, Cell, Design, SubjectCard, Work};
-pub use rule::{AttackRule, CorruptionRule, DefenceRule, DetectorRule, NormName, PairingName, SubjectRule};
-pub use spec::{AttackSpec, Column, DefenceSpec, DetectorSpec, Threat};
+pub use rule::{AttackRule, CorruptionRule, DefenceRule, DetectorRule, Given, SubjectRule};
+pub use spec::{AimedAttack, Column, DefenceRow, DetectorRow, Threat};
 pub use sweep::Sweep;
 pub use template::{TEMPLATES, Template};
 pub(crate) use validate::as_file_name;
 
 use std::path::Path;
 
+use evenkeel::attack::AttackSettings;
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
@@ -54,8 +60,8 @@ pub struct Experiment {
     /// At most this many images of every subject.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
-    /// The attacks' radius in 1/255, where an attack does not say its own; defences' radii are multiples of it.
-    #[serde(default = "four")]
+    /// The attacks' radius in 1/255, where an attack does not say its own; a defence's may be a multiple of it.
+    #[serde(default = "usual_radius")]
     pub epsilon_255: f64,
     /// Whether a defence's objective is measured before and after it, with views of its own.
     #[serde(default = "yes")]
@@ -81,8 +87,8 @@ fn one_draw() -> Vec<u64> {
     vec![0]
 }
 
-fn four() -> f64 {
-    4.0
+fn usual_radius() -> f64 {
+    AttackSettings::default().epsilon_255
 }
 
 fn yes() -> bool {

@@ -1,7 +1,12 @@
-//! The tables of an experiment file: subjects, attacks, corruptions, defences, detectors. Most settings may be lists.
+//! The tables of an experiment file: subjects, attacks, corruptions, defences, detectors.
+//!
+//! What an attack, a defence or a detector can be told is not said here but by its entry in the method's tables; any knob may be a list. A key that
+//! the entry does not read is refused when the file is read (see [`super::knobs`]).
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use evenkeel::settings::Value;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Sweep;
@@ -53,51 +58,17 @@ pub struct SubjectRule {
     pub paper: Option<String>,
 }
 
+/// Values for knobs of a table's entry, by a knob's name or its key in files; a list tries each.
+pub type Given = BTreeMap<String, Sweep<Value>>;
+
 /// An attack, or several that differ in a setting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct AttackRule {
     /// The attack.
     pub kind: String,
     /// What reports call it; the kind if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The radius in 1/255; the experiment's if left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub epsilon_255: Option<Sweep<f64>>,
-    /// `linf` or `l2`.
-    #[serde(default)]
-    pub norm: NormName,
-    /// Steps; queries for `square`.
-    #[serde(default = "twenty")]
-    pub steps: Sweep<usize>,
-    /// Size of a step in 1/255; 1 if left out (L2: an eighth of the radius).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub step_255: Option<f64>,
-    /// Random starts.
-    #[serde(default = "once")]
-    pub restarts: usize,
-    /// Weight of the adaptive attack's second term.
-    #[serde(default = "thousand")]
-    pub weight: Sweep<f64>,
-    /// Draws of the defence's randomness for `bpda-eot` and `unrolled-eot`.
-    #[serde(default = "twenty")]
-    pub draws: Sweep<usize>,
-    /// Steps of APGD on the bare network that an attack through the defence starts from.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub warm_steps: usize,
-    /// How much of the past `mim` keeps.
-    #[serde(default = "half")]
-    pub momentum: f64,
-    /// The margin beyond which `cw` asks for no more.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub confidence: Option<f64>,
-    /// Classes that `apgd-t` aims at.
-    #[serde(default = "nine")]
-    pub targets: usize,
-    /// How sharp the tanh is that stands for a sign in `unrolled`.
-    #[serde(default = "unit")]
-    pub sharpness: Sweep<f64>,
     /// What the attacker wants said: `permuted`, or a class number.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "words_or_number")]
     pub target: Option<String>,
@@ -107,6 +78,9 @@ pub struct AttackRule {
     /// The defences it meets, by name; all if left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "at_least_one")]
     pub defences: Vec<String>,
+    /// Its knobs. The radius is the experiment's if left out.
+    #[serde(flatten)]
+    pub knobs: Given,
 }
 
 /// `target = 3` and `target = "3"` are the same.
@@ -131,47 +105,6 @@ fn at_least_one<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Er
     }
 }
 
-/// What is written only where it is asked for, so that the keys of results without it stay as they were.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
-pub(super) fn is_zero(count: &usize) -> bool {
-    *count == 0
-}
-
-fn once() -> usize {
-    1
-}
-
-fn twenty() -> Sweep<usize> {
-    Sweep::one(20)
-}
-
-fn thousand() -> Sweep<f64> {
-    Sweep::one(1000.0)
-}
-
-fn half() -> f64 {
-    0.5
-}
-
-fn nine() -> usize {
-    9
-}
-
-fn unit() -> Sweep<f64> {
-    Sweep::one(1.0)
-}
-
-/// How distance is measured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum NormName {
-    /// The largest change of any value.
-    #[default]
-    Linf,
-    /// The root of the sum of squares.
-    L2,
-}
-
 /// Corruptions at several severities.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -192,75 +125,42 @@ fn middle() -> Sweep<usize> {
 
 /// A defence, or several that differ in a setting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct DefenceRule {
-    /// The defence: `none`, `random`, `rotation`, `contrastive`, `invariance` or `equivariance`.
+    /// The defence.
     pub kind: String,
     /// What reports call it; the kind if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Its radius as a multiple of the experiment's.
-    #[serde(default = "one_and_a_half")]
-    pub epsilon_ratio: Sweep<f64>,
-    /// Its radius in 1/255, instead of the ratio.
+    /// Its radius as a multiple of the attacks', instead of a radius of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub epsilon_255: Option<Sweep<f64>>,
-    /// `linf` or `l2`.
-    #[serde(default)]
-    pub norm: NormName,
-    /// Gradients.
-    #[serde(default = "twenty")]
-    pub steps: Sweep<usize>,
-    /// How they are used (see `evenkeel predict --help`); the default schedule if left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub schedule: Option<Sweep<String>>,
-    /// Size of a step in 1/255; the schedule's own if left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub step_255: Option<f64>,
-    /// One of [`evenkeel::view::view_sets`], or a TOML file of views.
-    #[serde(default = "standard_views")]
-    pub views: Sweep<String>,
-    /// Which views are compared.
-    #[serde(default)]
-    pub pairing: PairingName,
-    /// Share of feature cells that take part.
-    #[serde(default = "unit")]
-    pub cells: Sweep<f64>,
+    pub epsilon_ratio: Option<Sweep<f64>>,
+    /// Its knobs.
+    #[serde(flatten)]
+    pub knobs: Given,
 }
 
-fn one_and_a_half() -> Sweep<f64> {
-    Sweep::one(1.5)
-}
-
-fn standard_views() -> Sweep<String> {
-    Sweep::one("standard".into())
-}
-
-/// Which views are compared.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PairingName {
-    /// Each view with the image.
-    #[default]
-    Anchor,
-    /// Every two.
-    AllPairs,
-}
-
-/// A detector.
+/// A detector, or several that differ in a setting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct DetectorRule {
-    /// The score: `variance`, `variance-onehot`, `equivariance`, `invariance`, `rotation`, `contrastive` or `error-estimate`.
+    /// The score.
     pub kind: String,
     /// What reports call it; the kind if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The views, as for defences.
-    #[serde(default = "standard_name")]
-    pub views: String,
+    /// Its knobs.
+    #[serde(flatten)]
+    pub knobs: Given,
 }
 
-fn standard_name() -> String {
-    "standard".into()
+macro_rules! labels {
+    ($($rule:ty),*) => {$(
+        impl $rule {
+            /// What reports call it.
+            pub fn label(&self) -> &str {
+                self.name.as_deref().unwrap_or(&self.kind)
+            }
+        }
+    )*};
 }
+
+labels!(AttackRule, DefenceRule, DetectorRule);

@@ -50,6 +50,10 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for OneOrMany<T> {
         }
     }
 
+    fn visit_bool<E: serde::de::Error>(self, value: bool) -> Result<Self::Value, E> {
+        T::deserialize(value.into_deserializer()).map(Sweep::one)
+    }
+
     fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<Self::Value, E> {
         T::deserialize(value.into_deserializer()).map(Sweep::one)
     }
@@ -77,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn one_and_many_are_read_and_nonsense_is_told() {
+    fn one_and_many_are_read_and_nonsense_is_refused() {
         let read = |text: &str| toml::from_str::<Rule>(text).map(|rule| rule.steps.0);
         assert_eq!(read("steps = 20").unwrap(), [20]);
         assert_eq!(read("steps = [1, 2]").unwrap(), [1, 2]);

@@ -1,21 +1,14 @@
 //! What an experiment may not say: numbers without a meaning, names that cannot be files, things asked for twice. Everything is refused when the file is
-//! read, by the name of its key, before a folder is touched.
+//! read, by the name of its key, before a folder is touched. What knobs accept is said by the method's tables.
 
-use super::{AttackRule, DefenceRule, Experiment, SubjectRule};
+use super::{DefenceRule, Experiment, SubjectRule};
 use crate::report::paper;
 use crate::{Error, Result};
 
-/// A rule for a number: what it must be, in words and as a test.
-struct Must(&'static str, fn(f64) -> bool);
-
-const NOT_NEGATIVE: Must = Must("a number of at least 0", |v| v.is_finite() && v >= 0.0);
-const POSITIVE: Must = Must("a number above 0", |v| v.is_finite() && v > 0.0);
-const SHARE: Must = Must("above 0 and at most 1", |v| v > 0.0 && v <= 1.0);
-const UP_TO_ONE: Must = Must("from 0 to 1", |v| (0.0..=1.0).contains(&v));
-
-fn hold<'a>(place: &str, key: &str, values: impl IntoIterator<Item = &'a f64>, must: &Must) -> Result<()> {
-    match values.into_iter().find(|v| !must.1(**v)) {
-        Some(value) => Err(Error::Request(format!("{place}: {key} = {value} must be {}", must.0))),
+/// Refuses numbers that are negative or none.
+fn not_negative<'a>(place: &str, key: &str, values: impl IntoIterator<Item = &'a f64>) -> Result<()> {
+    match values.into_iter().find(|v| !(v.is_finite() && **v >= 0.0)) {
+        Some(value) => refuse(format!("{place}: {key} = {value} must be a number of at least 0")),
         None => Ok(()),
     }
 }
@@ -79,9 +72,11 @@ impl Experiment {
         if seeds.windows(2).any(|two| two[0] == two[1]) {
             return refuse(format!("seeds = {:?} names a draw twice", self.seeds));
         }
-        hold("the experiment", "epsilon_255", [&self.epsilon_255], &NOT_NEGATIVE)?;
+        not_negative("the experiment", "epsilon_255", [&self.epsilon_255])?;
         self.subjects.iter().try_for_each(subject)?;
-        self.attacks.iter().try_for_each(attack)?;
+        self.attacks.iter().try_for_each(|rule| name("an attack's name", rule.label()))?;
+        self.defences.iter().try_for_each(|rule| name("a defence's name", rule.label()))?;
+        self.detectors.iter().try_for_each(|rule| name("a detector's name", rule.label()))?;
         self.defences.iter().try_for_each(defence)
     }
 }
@@ -89,7 +84,7 @@ impl Experiment {
 fn subject(rule: &SubjectRule) -> Result<()> {
     name("a subject's name", &rule.name)?;
     let place = format!("subject {}", rule.name);
-    hold(&place, "epsilon_255", &rule.epsilon_255, &NOT_NEGATIVE)?;
+    not_negative(&place, "epsilon_255", &rule.epsilon_255)?;
     for (key, value) in [("limit", rule.limit), ("every", rule.every), ("classes", rule.classes)] {
         if value == Some(0) {
             return refuse(format!("{place}: {key} must be at least 1"));
@@ -104,30 +99,10 @@ fn subject(rule: &SubjectRule) -> Result<()> {
     }
 }
 
-fn attack(rule: &AttackRule) -> Result<()> {
-    let own = rule.name.as_deref().unwrap_or(&rule.kind);
-    name("an attack's name", own)?;
-    let place = format!("attack {own}");
-    if rule.restarts == 0 || rule.targets == 0 || rule.steps.0.contains(&0) || rule.draws.0.contains(&0) {
-        return refuse(format!("{place}: steps, restarts, draws and targets must be at least 1"));
-    }
-    hold(&place, "epsilon_255", rule.epsilon_255.iter().flat_map(|s| &s.0), &NOT_NEGATIVE)?;
-    hold(&place, "step_255", &rule.step_255, &POSITIVE)?;
-    hold(&place, "weight", &rule.weight.0, &NOT_NEGATIVE)?;
-    hold(&place, "momentum", [&rule.momentum], &UP_TO_ONE)?;
-    hold(&place, "confidence", &rule.confidence, &NOT_NEGATIVE)?;
-    hold(&place, "sharpness", &rule.sharpness.0, &POSITIVE)
-}
-
 fn defence(rule: &DefenceRule) -> Result<()> {
-    let own = rule.name.as_deref().unwrap_or(&rule.kind);
-    name("a defence's name", own)?;
-    let place = format!("defence {own}");
-    if rule.steps.0.contains(&0) {
-        return refuse(format!("{place}: steps must be at least 1; the defence without steps is `random`"));
-    }
-    hold(&place, "epsilon_ratio", &rule.epsilon_ratio.0, &NOT_NEGATIVE)?;
-    hold(&place, "epsilon_255", rule.epsilon_255.iter().flat_map(|s| &s.0), &NOT_NEGATIVE)?;
-    hold(&place, "step_255", &rule.step_255, &POSITIVE)?;
-    hold(&place, "cells", &rule.cells.0, &SHARE)
+    not_negative(
+        &format!("defence {}", rule.label()),
+        "epsilon_ratio",
+        rule.epsilon_ratio.iter().flat_map(|s| &s.0),
+    )
 }

@@ -48,7 +48,7 @@ pub enum Body {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Shown {
     /// The bare answer.
-    pub answer: Judged,
+    pub answer: Evaluated,
     /// Largest change of a value, in 1/255.
     pub linf_255: f64,
     /// Length of the change.
@@ -63,7 +63,7 @@ pub struct Shown {
 
 /// An answer held against the truth.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Judged {
+pub struct Evaluated {
     /// How right it is, from 0 to 1: right or wrong, the image's mean IoU, or its panoptic quality.
     pub score: f64,
     /// Cross-entropy at the truth, or the loss that instance segmentation has of its own.
@@ -102,7 +102,7 @@ pub enum Tally {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Answered {
     /// The answer.
-    pub answer: Judged,
+    pub answer: Evaluated,
     /// Largest change of a value by the defence, in 1/255.
     pub linf_255: f64,
     /// Length of that change.

@@ -6,9 +6,10 @@
 
 use std::path::Path;
 
-use super::{Body, Clock, Entry, FrameWriter, Judged, Passes, Tally, Value};
+use evenkeel::settings::Choice;
+
+use super::{Body, Clock, Entry, Evaluated, FrameWriter, Passes, Tally, Value};
 use crate::Result;
-use crate::experiment::spec::Needs;
 use crate::experiment::{Cell, Column, Design, Threat};
 use crate::store::{Key, Store};
 
@@ -40,7 +41,7 @@ impl Row {
     }
 
     /// The answer of the bare network for the image shown.
-    pub fn bare(&self) -> Option<&Judged> {
+    pub fn bare(&self) -> Option<&Evaluated> {
         match &self.shown.body {
             Body::Shown(shown) => Some(&shown.answer),
             _ => None,
@@ -48,7 +49,7 @@ impl Row {
     }
 
     /// The answer of the cell.
-    pub fn answer(&self) -> Option<&Judged> {
+    pub fn answer(&self) -> Option<&Evaluated> {
         match &self.answered {
             None => self.bare(),
             Some(entry) => match &entry.body {
@@ -127,6 +128,7 @@ fn number(value: f64) -> Value {
 fn identity(design: &Design, cell: &Cell, id: &str) -> Vec<(&'static str, Value)> {
     let card = &design.subjects[cell.subject];
     let row = design.row(cell);
+    let (settings, climbs) = (row.spec.settings(), row.spec.climbs());
     let mut all = vec![
         ("study", text(&design.experiment.name)),
         ("subject", text(&card.rule.name)),
@@ -136,12 +138,12 @@ fn identity(design: &Design, cell: &Cell, id: &str) -> Vec<(&'static str, Value)
     all.extend(threat(design.column(cell)));
     all.extend([
         ("defence", text(&row.label)),
-        ("defence_kind", text(&row.kind)),
-        ("defence_epsilon_255", number(row.epsilon_255)),
-        ("defence_steps", whole(if row.climbs() { row.steps } else { 0 })),
-        ("schedule", text(if row.climbs() { row.schedule() } else { "" })),
-        ("views", text(if row.climbs() { &row.views } else { "" })),
-        ("cells", number(if row.climbs() { row.cells } else { 1.0 })),
+        ("defence_kind", text(row.spec.name())),
+        ("defence_epsilon_255", number(if row.is_none() { 0.0 } else { settings.epsilon_255 })),
+        ("defence_steps", whole(if climbs { settings.steps } else { 0 })),
+        ("schedule", text(if climbs { settings.schedule.name() } else { "" })),
+        ("views", text(if climbs { &settings.views.name } else { "" })),
+        ("cells", number(settings.cells)),
     ]);
     all
 }
@@ -152,8 +154,15 @@ fn threat(column: &Column) -> Vec<(&'static str, Value)> {
         Threat::Clean => ("clean".to_string(), None, None, None, None),
         Threat::Corruption { kind, severity } => (kind.clone(), None, None, None, Some(*severity as i64)),
         Threat::Attack(a) => {
-            let weight = (a.needs() == Needs::Objective).then_some(a.weight);
-            (a.kind.clone(), Some(a.epsilon_255), Some(a.steps as i64), weight, None)
+            let settings = a.attack.settings();
+            let weight = a.attack.entry().reads_objective.then_some(settings.weight);
+            (
+                a.attack.name().to_string(),
+                Some(settings.epsilon_255),
+                Some(settings.steps as i64),
+                weight,
+                None,
+            )
         }
     };
     vec![
@@ -171,7 +180,7 @@ fn counts(list: &[u64]) -> Value {
 }
 
 /// What was said, and how right it is.
-fn judged(answer: Option<&Judged>) -> Vec<(&'static str, Value)> {
+fn judged(answer: Option<&Evaluated>) -> Vec<(&'static str, Value)> {
     let (mut class, mut said) = (None, None);
     let none: &[u64] = &[];
     let mut lists = [none, none, none];

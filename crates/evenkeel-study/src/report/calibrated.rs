@@ -12,7 +12,6 @@ use super::detection::{Detections, clean_work, figure, title};
 use super::results::{ImageResult, Results};
 use super::table::{Entry, Table};
 use super::tables::in_papers_layout;
-use crate::experiment::spec::ERROR_ESTIMATE;
 use crate::experiment::{Design, Threat};
 use crate::record::Detected;
 
@@ -60,7 +59,7 @@ impl<'a> Alarm<'a> {
     /// The subject's first detector, if it has seen clean images.
     fn of(results: &'a Results<'a>, detections: &'a Detections, subject: usize) -> Option<Self> {
         let design = results.design;
-        let detector = design.subjects[subject].detectors.iter().position(|d| d.kind != ERROR_ESTIMATE)?;
+        let detector = design.subjects[subject].detectors.iter().position(|d| !d.spec.estimates_error())?;
         let clean = detections.of(clean_work(design, subject)?, detector)?;
         let halves = Halves::of(clean);
         let thresholds = halves.crossed(clean, |others| {
@@ -152,7 +151,7 @@ pub(super) fn calibration(
     subject: usize,
 ) -> Option<(Table, String)> {
     let card = &design.subjects[subject];
-    let detector = card.detectors.iter().position(|d| d.kind == ERROR_ESTIMATE)?;
+    let detector = card.detectors.iter().position(|d| d.spec.estimates_error())?;
     let clean = detections.of(clean_work(design, subject)?, detector)?;
     let halves = Halves::of(clean);
     let biases = halves.crossed(clean, |others| {

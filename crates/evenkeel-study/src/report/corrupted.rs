@@ -6,7 +6,6 @@ use super::chart::roc;
 use super::detection::{Detections, Said, auroc, clean_work, curve, entry, figure};
 use super::results::Results;
 use super::table::{Entry, Table};
-use crate::experiment::spec::ERROR_ESTIMATE;
 use crate::experiment::{Design, Threat};
 
 /// Column and work by severity.
@@ -93,14 +92,14 @@ pub(super) fn detections(design: &Design, detections: &Detections, subject: usiz
     let Some(clean) = clean_work(design, subject).filter(|_| !corruptions.by_kind.is_empty()) else {
         return Vec::new();
     };
-    let seen = |(place, spec): (usize, &crate::experiment::DetectorSpec)| {
-        let normal = detections.of(clean, place).filter(|_| spec.kind != ERROR_ESTIMATE)?;
+    let seen = |(place, row): (usize, &crate::experiment::DetectorRow)| {
+        let normal = detections.of(clean, place).filter(|_| !row.spec.estimates_error())?;
         let cell = |_: usize, work: usize| {
             let figure = auroc(design, normal, detections.of(work, place)?)?;
             Some(Entry { heat: Some(2.0 * figure.value - 1.0), ..entry(&figure) })
         };
-        let name = format!("{}-corruptions-{}", card.rule.name, spec.label);
-        let title = format!("{}: AUROC in % of {} by corruption and severity", card.rule.name, spec.label);
+        let name = format!("{}-corruptions-{}", card.rule.name, row.label);
+        let title = format!("{}: AUROC in % of {} by corruption and severity", card.rule.name, row.label);
         let mut table = corruptions.table(name, title, cell);
         table.notes.push(
             "Below 50 the score is lower for corrupted images than for clean ones: it points the wrong way."
@@ -115,7 +114,7 @@ pub(super) fn detections(design: &Design, detections: &Detections, subject: usiz
             (!curves.is_empty()).then(|| figure(kind, &roc(&curves, "found")))
         };
         let curves = corruptions.by_kind.iter().filter_map(chart).collect();
-        Some(Seen { detector: spec.label.clone(), table, curves })
+        Some(Seen { detector: row.label.clone(), table, curves })
     };
     card.detectors.iter().enumerate().filter_map(seen).collect()
 }

@@ -1,17 +1,20 @@
 //! Curves: the score against a setting of the defence that an experiment varied (radius, share of cells, gradients).
 
+use evenkeel::defence::DefenceSettings;
+use evenkeel::settings::Choice;
+
 use super::chart::{Plot, Series};
 use super::detection::figure;
 use super::results::{Figure, Results};
-use crate::experiment::DefenceSpec;
+use crate::experiment::DefenceRow;
 
 /// One setting that may have been varied.
 struct Dial {
     words: &'static str,
     caption: &'static str,
-    read: fn(&DefenceSpec) -> f64,
-    /// The same spec with this setting at rest, to find rows that differ in it only.
-    rest: fn(&mut DefenceSpec),
+    read: fn(&DefenceSettings) -> f64,
+    /// Sets it to one value, to find rows that differ in nothing else.
+    rest: fn(&mut DefenceSettings),
 }
 
 const DIALS: [Dial; 3] = [
@@ -75,7 +78,7 @@ fn dial_charts(results: &Results<'_>, subject: usize, dial: &Dial) -> Vec<String
     let line = |name: String, group: &Group, what: Faced| {
         let value = |row: &usize| {
             let found = sought(results, subject, what, *row)?;
-            Some(((dial.read)(&results.design.subjects[subject].rows[*row]), found))
+            Some(((dial.read)(results.design.subjects[subject].rows[*row].spec.settings()), found))
         };
         let mut found: Vec<(f64, Figure)> = group.rows.iter().filter_map(value).collect();
         found.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -119,22 +122,21 @@ fn words(results: &Results<'_>, subject: usize, what: Faced) -> String {
 
 /// The rows that differ in a setting only, where it takes at least three values.
 fn groups(results: &Results<'_>, subject: usize, dial: &Dial) -> Vec<Group> {
-    let mut groups: Vec<(DefenceSpec, Vec<usize>)> = Vec::new();
-    for (row, spec) in
-        results.design.subjects[subject].rows.iter().enumerate().filter(|(_, s)| s.kind != "none")
-    {
-        let mut rest = DefenceSpec { label: String::new(), ..spec.clone() };
+    let mut groups: Vec<(&str, DefenceSettings, Vec<usize>)> = Vec::new();
+    let rows: &[DefenceRow] = &results.design.subjects[subject].rows;
+    for (row, spec) in rows.iter().map(|row| &row.spec).enumerate().filter(|(row, _)| !rows[*row].is_none()) {
+        let mut rest = spec.settings().clone();
         (dial.rest)(&mut rest);
-        match groups.iter_mut().find(|(g, _)| *g == rest) {
-            Some((_, rows)) => rows.push(row),
-            None => groups.push((rest, vec![row])),
+        match groups.iter_mut().find(|(kind, g, _)| *kind == spec.name() && *g == rest) {
+            Some((_, _, rows)) => rows.push(row),
+            None => groups.push((spec.name(), rest, vec![row])),
         }
     }
-    let name = |spec: &DefenceSpec| {
-        format!("{} {} {}", spec.kind, spec.schedule(), spec.views).replace(" standard", "")
+    let name = |kind: &str, settings: &DefenceSettings| {
+        format!("{kind} {} {}", settings.schedule.name(), settings.views.name).replace(" standard", "")
     };
-    let long = groups.into_iter().filter(|(_, rows)| rows.len() > 2);
-    long.map(|(spec, rows)| Group { name: name(&spec), rows }).collect()
+    let long = groups.into_iter().filter(|(_, _, rows)| rows.len() > 2);
+    long.map(|(kind, settings, rows)| Group { name: name(kind, &settings), rows }).collect()
 }
 
 /// The bare network's score, as a line across.

@@ -8,7 +8,6 @@ use super::results::Figure;
 use super::table::{Entry, Table};
 use super::tables::Spent;
 use crate::Result;
-use crate::experiment::spec::ERROR_ESTIMATE;
 use crate::experiment::{Design, Threat, Work};
 use crate::metric::{Bootstrap, Ranking, key_of};
 use crate::record::{Body, Detected};
@@ -96,7 +95,7 @@ pub(super) fn ranking(
     let card = &design.subjects[subject];
     let clean = clean_work(design, subject)?;
     let detectors: Vec<usize> =
-        (0..card.detectors.len()).filter(|d| card.detectors[*d].kind != ERROR_ESTIMATE).collect();
+        (0..card.detectors.len()).filter(|d| !card.detectors[*d].spec.estimates_error()).collect();
     if detectors.is_empty() {
         return None;
     }

@@ -291,7 +291,7 @@ fn remarks(results: &Results<'_>, store: &Store) -> Vec<String> {
     all.extend(design.left_out.iter().map(|words| format!("Not run: {words}.")));
     all.extend(warnings::lacking(results));
     all.push(
-        "Attacked images were rounded to 8 bits, inside their budget, before anybody judged them.".into(),
+        "Attacked images were rounded to 8 bits, inside their budget, before they were evaluated.".into(),
     );
     if design.experiment.seeds.len() > 1 && design.subjects.iter().any(|s| !s.detectors.is_empty()) {
         all.push("Detectors are judged on the first draw of the attacks.".into());

@@ -7,6 +7,8 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
+use evenkeel::budget::Norm;
+
 use crate::Result;
 use crate::experiment::{Cell, Design, Threat};
 use crate::metric::instance::InstanceScore;
@@ -150,9 +152,8 @@ impl<'a> Results<'a> {
         let card = &self.design.subjects[subject];
         let counts = |threat: &Threat| match threat {
             Threat::Attack(a) => {
-                a.target.is_none()
-                    && a.epsilon_255 <= card.epsilon_255
-                    && a.norm == crate::experiment::NormName::Linf
+                let settings = a.attack.settings();
+                a.target.is_none() && settings.epsilon_255 <= card.epsilon_255 && settings.norm == Norm::Linf
             }
             _ => false,
         };

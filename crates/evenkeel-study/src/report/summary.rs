@@ -6,7 +6,6 @@ use super::results::{Figure, Results};
 use super::table::{Entry, Table};
 use super::tables::{median, worst_entry};
 use crate::experiment::Threat;
-use crate::experiment::spec::Needs;
 
 /// Clean, worst and cost of every defence on every subject; none if nothing was attacked.
 pub(super) fn summary(results: &Results<'_>) -> Option<Table> {
@@ -55,8 +54,7 @@ pub(super) fn summary(results: &Results<'_>) -> Option<Table> {
 pub(super) fn chart(results: &Results<'_>, subject: usize) -> Option<String> {
     let card = &results.design.subjects[subject];
     let attacks = results.attacks(subject);
-    let blind =
-        |c: &&usize| matches!(&card.columns[**c].threat, Threat::Attack(a) if a.needs() == Needs::Nothing);
+    let blind = |c: &&usize| matches!(&card.columns[**c].threat, Threat::Attack(a) if !a.knows_defence());
     let blind = attacks.iter().find(blind).copied().or(attacks.first().copied())?;
     let several = attacks.len() > 1;
     let mark = |figure: Option<Figure>| -> Option<Mark> {

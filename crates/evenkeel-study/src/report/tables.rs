@@ -48,7 +48,7 @@ pub(super) fn scores(results: &Results<'_>, subject: usize) -> Table {
             if let Some(some) = figure.filter(|f| f.images < card.images.len()) {
                 cell.aside = format!("{} {} images only", cell.aside, some.images).trim().to_string();
             }
-            let first = card.rows.iter().position(|r| r.kind == defence.kind) == Some(row);
+            let first = card.rows.iter().position(|r| r.spec.name() == defence.spec.name()) == Some(row);
             if let Some(known) = paper_figure(results, subject, column, row).filter(|_| first) {
                 cell.aside = format!("{} paper {known}", cell.aside).trim().to_string();
                 of_paper = true;
@@ -95,10 +95,12 @@ fn paper_figure(results: &Results<'_>, subject: usize, column: usize, row: usize
     let card = &results.design.subjects[subject];
     let attack = match &card.columns[column].threat {
         Threat::Clean => "clean",
-        Threat::Attack(a) if a.epsilon_255 == card.epsilon_255 && a.target.is_none() => a.kind.as_str(),
+        Threat::Attack(a) if a.target.is_none() && a.attack.settings().epsilon_255 == card.epsilon_255 => {
+            a.attack.name()
+        }
         _ => return None,
     };
-    paper::figure(card.rule.paper.as_deref()?, attack, &card.rows[row].kind)
+    paper::figure(card.rule.paper.as_deref()?, attack, card.rows[row].spec.name())
 }
 
 fn budget_words(results: &Results<'_>, subject: usize) -> String {
@@ -184,7 +186,7 @@ fn cost_line(name: String, spent: &[Spent], look: f64) -> Option<Vec<Entry>> {
 /// The defences' objectives on clean and attacked images, before and after.
 pub(super) fn objectives(results: &Results<'_>, subject: usize) -> Option<(Table, String)> {
     let card = &results.design.subjects[subject];
-    let climbing: Vec<usize> = (0..card.rows.len()).filter(|r| card.rows[*r].climbs()).collect();
+    let climbing: Vec<usize> = (0..card.rows.len()).filter(|r| card.rows[*r].spec.climbs()).collect();
     let labels = climbing.iter().map(|r| card.rows[*r].label.clone());
     let mut table = Table {
         name: format!("{}-objective", card.rule.name),

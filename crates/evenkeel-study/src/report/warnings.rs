@@ -4,14 +4,16 @@
 //! budget is broken; a term without a gradient is not there. These come first in a report; a difference that the images at hand cannot tell
 //! from chance says so, and comes after the others.
 
+use evenkeel::attack::{AttackSettings, Estimator};
+use evenkeel::budget::Norm;
+
 use super::results::{Figure, Results};
-use crate::experiment::spec::Needs;
-use crate::experiment::{AttackSpec, NormName, Threat};
+use crate::experiment::{AimedAttack, Threat};
 
 /// One column that is an attack, with its figure in a row.
 struct Seen<'a> {
     label: &'a str,
-    spec: &'a AttackSpec,
+    spec: &'a AimedAttack,
     figure: Figure,
 }
 
@@ -19,7 +21,7 @@ struct Seen<'a> {
 type Choice<'c> = &'c dyn Fn(&&Seen<'_>) -> bool;
 
 /// Whether the second attack differs from the first in one thing alone, and has more of it.
-type Order<'c> = &'c dyn Fn(&AttackSpec, &AttackSpec) -> bool;
+type Order<'c> = &'c dyn Fn(&AimedAttack, &AimedAttack) -> bool;
 
 /// A reason to doubt.
 #[derive(Debug)]
@@ -67,7 +69,7 @@ pub(super) fn doubts(results: &Results<'_>) -> Vec<Doubt> {
                 })
                 .collect();
             let place = format!("{}, {}", card.rule.name, defence.label);
-            let bare = defence.kind == "none";
+            let bare = defence.is_none();
             masked(&place, bare, &seen, &mut all);
             monotone(&place, bare, &seen, &mut all);
             flat_terms(results, (subject, row), &place, &mut all);
@@ -81,25 +83,33 @@ pub(super) fn doubts(results: &Results<'_>) -> Vec<Doubt> {
 /// What helps attacks through the defence that a transferred one beats.
 const WARM: &str = " With `warm_steps`, attacks through the defence start there.";
 
+/// Whether an attack asks for no gradient.
+fn uses_no_gradient(aimed: &AimedAttack) -> bool {
+    aimed.attack.name() == "square"
+}
+
+/// The radius in 1/255 and the norm.
+fn budget_of(aimed: &AimedAttack) -> (f64, Norm) {
+    let settings = aimed.attack.settings();
+    (settings.epsilon_255, settings.norm)
+}
+
 /// Attacks that look through the defence (or, at the bare network, by its gradient) should beat those that do not.
 fn masked(place: &str, bare: bool, seen: &[Seen<'_>], all: &mut Vec<Doubt>) {
-    let blind = |s: &&Seen<'_>| s.spec.kind == "square";
-    let white = |s: &&Seen<'_>| match bare {
-        true => s.spec.kind != "square",
-        false => s.spec.needs() != Needs::Nothing,
-    };
-    let transfer = |s: &&Seen<'_>| !bare && s.spec.needs() == Needs::Nothing && s.spec.kind != "square";
-    let warm = seen.iter().any(|s| s.spec.warm_steps > 0);
+    let blind = |s: &&Seen<'_>| uses_no_gradient(s.spec);
+    let white = |s: &&Seen<'_>| if bare { !uses_no_gradient(s.spec) } else { s.spec.knows_defence() };
+    let transfer = |s: &&Seen<'_>| !bare && !s.spec.knows_defence() && !uses_no_gradient(s.spec);
+    let warm = seen.iter().any(|s| s.spec.attack.settings().warm_steps > 0);
     let groups: [(Choice<'_>, &str, &str); 2] = [
         (&blind, "which uses no gradient", ""),
         (&transfer, "made on the bare network", if warm { "" } else { WARM }),
     ];
-    let lowest = |of: Choice<'_>, (epsilon, norm): (f64, NormName)| {
-        let same = seen.iter().filter(|s| s.spec.epsilon_255 == epsilon && s.spec.norm == norm).filter(of);
+    let lowest = |of: Choice<'_>, budget: (f64, Norm)| {
+        let same = seen.iter().filter(|s| budget_of(s.spec) == budget).filter(of);
         same.min_by(|a, b| a.figure.value.total_cmp(&b.figure.value))
     };
-    let mut budgets: Vec<(f64, NormName)> = Vec::new();
-    for budget in seen.iter().map(|s| (s.spec.epsilon_255, s.spec.norm)) {
+    let mut budgets: Vec<(f64, Norm)> = Vec::new();
+    for budget in seen.iter().map(|s| budget_of(s.spec)) {
         if !budgets.contains(&budget) {
             budgets.push(budget);
         }
@@ -124,13 +134,22 @@ fn masked(place: &str, bare: bool, seen: &[Seen<'_>], all: &mut Vec<Doubt>) {
     }
 }
 
+/// Whether two attacks are the same once a setting of the first is changed.
+fn same_but(a: &AimedAttack, b: &AimedAttack, change: impl FnOnce(&mut AttackSettings)) -> bool {
+    let mut changed = a.attack.settings().clone();
+    change(&mut changed);
+    (a.attack.name(), &a.target, &changed) == (b.attack.name(), &b.target, b.attack.settings())
+}
+
 /// More steps and larger budgets must not be weaker than the next smaller.
 fn monotone(place: &str, bare: bool, seen: &[Seen<'_>], all: &mut Vec<Doubt>) {
-    let more_steps = |a: &AttackSpec, b: &AttackSpec| {
-        a.steps < b.steps && AttackSpec { steps: b.steps, ..a.clone() } == *b
+    let more_steps = |a: &AimedAttack, b: &AimedAttack| {
+        let most = b.attack.settings().steps;
+        a.attack.settings().steps < most && same_but(a, b, |settings| settings.steps = most)
     };
-    let more_room = |a: &AttackSpec, b: &AttackSpec| {
-        a.epsilon_255 < b.epsilon_255 && AttackSpec { epsilon_255: b.epsilon_255, ..a.clone() } == *b
+    let more_room = |a: &AimedAttack, b: &AimedAttack| {
+        let most = b.attack.settings().epsilon_255;
+        a.attack.settings().epsilon_255 < most && same_but(a, b, |settings| settings.epsilon_255 = most)
     };
     let ways: [(Order<'_>, &str); 2] =
         [(&more_steps, "more steps are weaker"), (&more_room, "a larger budget is weaker")];
@@ -140,7 +159,7 @@ fn monotone(place: &str, bare: bool, seen: &[Seen<'_>], all: &mut Vec<Doubt>) {
                 if seen.iter().any(|c| more(a.spec, c.spec) && more(c.spec, b.spec)) {
                     continue;
                 }
-                let blind = match !bare && b.spec.needs() == Needs::Nothing {
+                let blind = match !bare && !b.spec.knows_defence() {
                     true => " (made on the bare network, which it may fit too well)",
                     false => "",
                 };
@@ -187,16 +206,17 @@ fn unbounded(place: &str, seen: &[Seen<'_>], all: &mut Vec<Doubt>) {
 }
 
 /// Half of all there is, in every value.
-fn is_unbounded(spec: &AttackSpec) -> bool {
-    spec.norm == NormName::Linf && spec.epsilon_255 >= 128.0
+fn is_unbounded(aimed: &AimedAttack) -> bool {
+    let (epsilon_255, norm) = budget_of(aimed);
+    norm == Norm::Linf && epsilon_255 >= 128.0
 }
 
 /// What an honest evaluation of a defence would contain and this study does not: for every subject and defence that climbs, by what it met.
 pub(super) fn lacking(results: &Results<'_>) -> Vec<String> {
     let mut all: Vec<(Vec<String>, Vec<Place>)> = Vec::new();
     for (subject, card) in results.design.subjects.iter().enumerate() {
-        for (row, defence) in card.rows.iter().enumerate().filter(|(_, d)| d.climbs()) {
-            let met: Vec<&AttackSpec> = card
+        for (row, defence) in card.rows.iter().enumerate().filter(|(_, d)| d.spec.climbs()) {
+            let met: Vec<&AimedAttack> = card
                 .columns
                 .iter()
                 .enumerate()
@@ -230,7 +250,7 @@ type Place = (String, String);
 /// Names after which a list is cut short.
 const NAMED: usize = 4;
 
-/// The defences by subject; subjects with the same defences in one breath.
+/// The defences by subject; subjects with the same defences together.
 fn gathered(places: &[Place]) -> String {
     let mut of_subject: Vec<(&str, Vec<&str>)> = Vec::new();
     for (subject, defence) in places {
@@ -260,18 +280,20 @@ fn gathered(places: &[Place]) -> String {
     groups.iter().map(words).collect::<Vec<_>>().join("; of ")
 }
 
-fn not_met(met: &[&AttackSpec], draws: usize, detects: bool) -> Vec<String> {
-    let has = |kind: &str| met.iter().any(|a| a.kind == kind);
-    let adaptive = || met.iter().filter(|a| a.needs() == Needs::Objective);
+fn not_met(met: &[&AimedAttack], draws: usize, detects: bool) -> Vec<String> {
+    let has = |test: &dyn Fn(&AttackSettings) -> bool| met.iter().any(|a| test(a.attack.settings()));
+    let by = |estimator: Estimator| move |s: &AttackSettings| s.looks_through() == Some(estimator);
+    let bpda = |s: &AttackSettings| by(Estimator::Identity)(s) && !s.known_draw;
+    let adaptive = || met.iter().filter(|a| a.attack.entry().reads_objective).map(|a| a.attack.settings());
     let several = |values: Vec<f64>| values.iter().any(|v| *v != values[0]);
     let checks = [
-        (has("bpda"), "BPDA"),
-        (met.iter().any(|a| a.kind == "bpda-eot" && a.draws >= 20), "BPDA with at least 20 draws (EOT)"),
-        (has("fixed-seed"), "an attacker who knows the defence's random numbers"),
-        (has("unrolled") || has("unrolled-eot"), "the gradient through the unrolled defence"),
-        (several(adaptive().map(|a| a.weight).collect()), "the adaptive attack with a sweep of its weight"),
-        (has("square"), "a black-box attack"),
-        (several(met.iter().map(|a| a.epsilon_255).collect()), "larger and smaller budgets"),
+        (has(&bpda), "BPDA"),
+        (has(&|s| bpda(s) && s.draws >= 20), "BPDA with at least 20 draws (EOT)"),
+        (has(&|s| s.known_draw), "an attacker who knows the defence's random numbers"),
+        (has(&by(Estimator::Exact)), "the gradient through the unrolled defence"),
+        (several(adaptive().map(|s| s.weight).collect()), "the adaptive attack with a sweep of its weight"),
+        (met.iter().any(|a| uses_no_gradient(a)), "a black-box attack"),
+        (several(met.iter().map(|a| budget_of(a).0).collect()), "larger and smaller budgets"),
         (met.iter().any(|a| is_unbounded(a)), "a budget without bound"),
         (draws > 1, "several draws of the defence's randomness"),
         (!detects || adaptive().next().is_some(), "an attacker who also keeps the detector quiet"),
@@ -284,23 +306,29 @@ mod tests {
     use super::*;
     use crate::experiment::spec;
 
-    fn seen<'a>(spec: &'a AttackSpec, label: &'a str, value: f64) -> Seen<'a> {
+    fn seen<'a>(spec: &'a AimedAttack, label: &'a str, value: f64) -> Seen<'a> {
         Seen { label, spec, figure: Figure { value, interval: None, images: 4 } }
     }
 
-    fn attack(kind: &str, steps: usize, epsilon_255: f64) -> AttackSpec {
+    fn attack(kind: &str, steps: usize, epsilon_255: f64) -> AimedAttack {
         let text = format!(
             "name='x'\n[[subject]]\nname='s'\nmodel='m'\ndata='d'\npath='p'\n[[attack]]\nkind='{kind}'\nsteps={steps}\nepsilon_255={epsilon_255}"
         );
         let experiment: crate::experiment::Experiment = toml::from_str(&text).unwrap();
         let columns = spec::columns(&experiment, &experiment.subjects[0]).unwrap();
         let Threat::Attack(spec) = &columns[1].threat else { panic!("an attack") };
-        assert_eq!(spec.norm, NormName::Linf);
         spec.clone()
     }
 
+    fn with(attack: &AimedAttack, knob: &str, value: impl Into<evenkeel::settings::Value>) -> AimedAttack {
+        AimedAttack {
+            attack: attack.attack.clone().with(knob, value).unwrap(),
+            target: attack.target.clone(),
+        }
+    }
+
     #[test]
-    fn subjects_with_the_same_defences_share_a_breath_and_long_lists_are_cut() {
+    fn subjects_with_the_same_defences_are_told_together_and_long_lists_are_cut() {
         let place = |subject: &str, defence: &str| (subject.to_string(), defence.to_string());
         let two = [place("a", "x"), place("a", "y"), place("b", "x"), place("b", "y"), place("c", "x")];
         assert_eq!(gathered(&two), "x, y on a, b; of x on c");
@@ -322,7 +350,7 @@ mod tests {
         masked("s, e", false, &[seen(&pgd, "pgd", 0.3), seen(&bpda, "bpda", 0.4)], &mut all);
         assert!(all.len() == 2 && all[1].words.contains("made on the bare network"), "{all:?}");
         assert!(all[1].words.contains("warm_steps") && !all[0].words.contains("warm_steps"), "{all:?}");
-        let warm = AttackSpec { warm_steps: 9, ..bpda.clone() };
+        let warm = with(&bpda, "warm_steps", 9usize);
         masked("s, e", false, &[seen(&pgd, "pgd", 0.3), seen(&warm, "warm", 0.4)], &mut all);
         assert!(
             all.pop().is_some_and(|doubt| !doubt.words.contains("warm_steps")),
@@ -374,17 +402,20 @@ mod tests {
 
     #[test]
     fn what_a_defence_did_not_meet_is_named() {
-        let eot = |draws| AttackSpec { draws, ..attack("bpda-eot", 9, 4.0) };
-        let aimed = |weight| AttackSpec { weight, ..attack("adaptive", 9, 4.0) };
+        let eot = |draws: usize| with(&attack("bpda-eot", 9, 4.0), "draws", draws);
+        let aimed = |weight: f64| with(&attack("adaptive", 9, 4.0), "weight", weight);
         let (pgd, free) = (attack("pgd", 9, 4.0), attack("pgd", 9, 255.0));
         let rest = ["bpda", "fixed-seed", "unrolled", "square"].map(|kind| attack(kind, 9, 4.0));
         let (many, few) = (eot(20), eot(5));
         let (one, two) = (aimed(1.0), aimed(10.0));
-        let mut met: Vec<&AttackSpec> = vec![&pgd, &free, &many, &one, &two];
+        let mut met: Vec<&AimedAttack> = vec![&pgd, &free, &many, &one, &two];
         met.extend(&rest);
         assert!(not_met(&met, 2, true).is_empty());
         assert_eq!(not_met(&met, 1, true), ["several draws of the defence's randomness"]);
-        met.retain(|a| a.kind != "bpda-eot" && a.weight != 10.0 && a.epsilon_255 == 4.0);
+        met.retain(|a| {
+            let settings = a.attack.settings();
+            a.attack.name() != "bpda-eot" && settings.weight != 10.0 && settings.epsilon_255 == 4.0
+        });
         met.push(&few);
         let lacks = not_met(&met, 2, true).join("; ");
         for words in ["20 draws", "sweep", "budgets", "without bound"] {
@@ -396,11 +427,11 @@ mod tests {
 
     #[test]
     fn budgets_of_two_norms_are_not_compared() {
-        let square = AttackSpec { norm: NormName::L2, ..attack("square", 9, 4.0) };
+        let square = with(&attack("square", 9, 4.0), "norm", "l2");
         let bpda = attack("bpda", 9, 4.0);
         let mut all = Vec::new();
         masked("s, e", false, &[seen(&square, "square", 0.3), seen(&bpda, "bpda", 0.4)], &mut all);
-        let half = AttackSpec { norm: NormName::L2, ..attack("pgd", 9, 128.0) };
+        let half = with(&attack("pgd", 9, 128.0), "norm", "l2");
         unbounded("s, e", &[seen(&half, "half", 0.5)], &mut all);
         assert!(all.is_empty(), "{all:?}");
     }

@@ -7,7 +7,7 @@ use std::cell::Cell;
 
 use evenkeel::Image;
 use evenkeel::model::Model;
-use evenkeel::network::{Network, Tape, Tensor, Traced};
+use evenkeel::network::{Cotangents, Network, Tape, Tensor, Traced};
 
 use crate::record::Passes;
 
@@ -52,15 +52,19 @@ impl Network for Counted {
         self.inner.fixed_size()
     }
 
-    fn run(&self, image: &Image, tensors: &[&str]) -> evenkeel::Result<Vec<Tensor>> {
-        add(true, pixels(image));
-        self.inner.run(image, tensors)
+    fn run(&self, images: &[&Image], tensors: &[&str]) -> evenkeel::Result<Vec<Vec<Tensor>>> {
+        images.iter().for_each(|image| add(true, pixels(image)));
+        self.inner.run(images, tensors)
     }
 
-    fn trace(&self, image: &Image, tensors: &[&str]) -> evenkeel::Result<Traced<'_>> {
-        add(true, pixels(image));
-        let Traced { tensors, tape } = self.inner.trace(image, tensors)?;
-        Ok(Traced { tensors, tape: Box::new(CountedTape { inner: tape, pixels: pixels(image) }) })
+    fn trace(&self, images: &[&Image], tensors: &[&str]) -> evenkeel::Result<Vec<Traced<'_>>> {
+        images.iter().for_each(|image| add(true, pixels(image)));
+        let traced = self.inner.trace(images, tensors)?;
+        let counted = traced.into_iter().zip(images).map(|(Traced { tensors, tape }, image)| {
+            let tape: Box<dyn Tape> = Box::new(CountedTape { inner: tape, pixels: pixels(image) });
+            Traced { tensors, tape }
+        });
+        Ok(counted.collect())
     }
 }
 
@@ -70,7 +74,7 @@ struct CountedTape<'n> {
 }
 
 impl Tape for CountedTape<'_> {
-    fn pullback(&self, cotangents: &[(usize, &[f32])]) -> evenkeel::Result<Vec<f32>> {
+    fn pullback(&self, cotangents: Cotangents) -> evenkeel::Result<Vec<f32>> {
         add(false, self.pixels);
         self.inner.pullback(cotangents)
     }

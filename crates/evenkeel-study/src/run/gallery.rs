@@ -4,7 +4,7 @@ use evenkeel::Image;
 use evenkeel::task::instance::{confident, overlaid};
 use evenkeel::task::{Prediction, Truth};
 
-use super::{Judge, Seeds, Study, unpacked};
+use super::{Evaluator, Seeds, Study, unpacked};
 use crate::experiment::{Cell, Threat};
 use crate::store::Store;
 use crate::{Error, Result};
@@ -42,17 +42,17 @@ impl Study {
             Threat::Clean => sample.image.clone(),
             Threat::Attack(_) => unpacked(&store.get(&work.key, id)?.ok_or_else(none)?.1)?,
             Threat::Corruption { .. } => {
-                let bench = Judge::new(subject, &sample, threat, root)?;
-                bench.show(work.key, threat, None, Seeds::new(root, work.draw, id))?.1
+                let evaluator = Evaluator::new(subject, &sample, threat, root)?;
+                evaluator.show(work.key, threat, None, Seeds::new(root, work.draw, id))?.1
             }
         };
         let defended = match cell.answer.map(|i| &work.answers[i]) {
             None => shown.clone(),
             Some(answer) => {
-                let bench = Judge::new(subject, &sample, threat, root)?;
-                let defence = &self.prepared[cell.subject].defences[answer.row];
+                let evaluator = Evaluator::new(subject, &sample, threat, root)?;
+                let pipeline = &self.prepared[cell.subject].pipelines[answer.row];
                 let seeds = Seeds::new(root, answer.draw, id);
-                bench.answer(answer.key, (defence, &card.rows[answer.row]), &shown, seeds, false)?.1
+                evaluator.answer(answer.key, (pipeline, &card.rows[answer.row].spec), &shown, seeds, false)?.1
             }
         };
         let (bare, answer) = (subject.model.predict(&shown)?, subject.model.predict(&defended)?);

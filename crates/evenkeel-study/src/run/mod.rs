@@ -21,18 +21,19 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use evenkeel::Image;
-use evenkeel::defence::Defence;
+use evenkeel::defence::{Defence, DefenceSpec};
 use evenkeel::detect::Detector;
-use evenkeel::objective::{Equivariance, ViewObjective};
+use evenkeel::objective::ViewObjective;
+use evenkeel::pipeline::Pipeline;
 
-use crate::experiment::as_file_name;
-use crate::experiment::spec::Needs;
-use crate::experiment::{Design, Experiment, Threat, Work};
+use crate::experiment::{
+    Design, Experiment, Knowledge, SubjectCard, Threat, Work, as_file_name, plain_objective,
+};
 use crate::record::Entry;
 use crate::store::{Shard, Store};
 use crate::{Error, Result};
 use subject::Sample;
-use unit::{Adversary, Judge, Seeds};
+use unit::{Adversary, Evaluator, Seeds};
 
 /// How often the log is brought to the disk itself.
 const SYNC: Duration = Duration::from_secs(20);
@@ -47,10 +48,38 @@ pub struct Study {
 
 /// The defences and detectors of a subject, set up once.
 struct Prepared {
-    defences: Vec<Defence>,
-    /// What an adaptive attacker keeps high against defences without an objective.
-    plain: Vec<Equivariance>,
+    /// The network with the defence of each row in front of it.
+    pipelines: Vec<Pipeline>,
+    /// Whose objective an adaptive attacker keeps high against defences without one.
+    plain: Defence,
+    plain_spec: DefenceSpec,
     detectors: Vec<Detector>,
+}
+
+impl Prepared {
+    fn new(subject: &Subject, card: &SubjectCard, seed: u64) -> Result<Self> {
+        let plain_spec = plain_objective()?;
+        Ok(Self {
+            pipelines: card.rows.iter().map(|row| subject.pipeline(&row.spec)).collect::<Result<_>>()?,
+            plain: subject.defence(&plain_spec)?,
+            plain_spec,
+            detectors: card
+                .detectors
+                .iter()
+                .map(|d| subject.detector(&d.spec, seed))
+                .collect::<Result<_>>()?,
+        })
+    }
+
+    /// The defence of a row, if it is one that does anything.
+    fn defence(&self, row: usize) -> Option<&Defence> {
+        self.pipelines[row].defence.as_deref()
+    }
+
+    /// What an adaptive attacker on a row keeps high.
+    fn objective(&self, row: usize) -> Option<&dyn ViewObjective> {
+        self.defence(row).and_then(|defence| defence.objective.as_deref()).or(self.plain.objective.as_deref())
+    }
 }
 
 /// How to run.
@@ -65,7 +94,7 @@ pub struct Effort<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// Somebody who is told how it goes, from any thread.
+/// Takes notice of progress, from any thread.
 pub trait Watch: Sync {
     /// A work is done for one more image: its place in the design, and the seconds it took if it was not there already.
     fn done(&self, work: usize, seconds: Option<f64>);
@@ -98,14 +127,9 @@ impl Study {
             cards.push(card);
         }
         let design = Design::new(experiment, cards)?;
-        let prepared = subjects.iter().zip(&design.subjects).map(|(subject, card)| {
-            let defences = card.rows.iter().map(|row| subject.defence(row)).collect::<Result<_>>()?;
-            let plain = card.rows.iter().map(|row| subject.plain_objective(row)).collect::<Result<_>>()?;
-            let seed = design.experiment.seed;
-            let detectors =
-                card.detectors.iter().map(|d| subject.detector(d, seed)).collect::<Result<_>>()?;
-            Ok(Prepared { defences, plain, detectors })
-        });
+        let seed = design.experiment.seed;
+        let prepared = subjects.iter().zip(&design.subjects);
+        let prepared = prepared.map(|(subject, card)| Prepared::new(subject, card, seed));
         let prepared = prepared.collect::<Result<_>>()?;
         Ok(Self { design, subjects, prepared })
     }
@@ -165,23 +189,18 @@ impl Study {
             .collect()
     }
 
-    /// The attacker of a work, if it is an attack.
+    /// The attacker of a work, if it is an attack: what the key says, and nothing else, so that the same key has the same image whichever column
+    /// asked first.
     fn adversary(&self, work: &Work) -> Option<Adversary<'_>> {
         let card = &self.design.subjects[work.subject];
-        let Threat::Attack(spec) = &card.columns[work.column].threat else { return None };
-        let kit = &self.prepared[work.subject];
-        let (mut defence, mut objective): (_, Option<&dyn ViewObjective>) = (None, None);
-        // what the key says, and nothing else, so that the same key has the same image whichever column asked first
-        let spec = spec.canonical(spec.needs() == Needs::Defence && work.lens.is_none());
-        match spec.needs() {
-            Needs::Nothing => {}
-            Needs::Defence => defence = work.lens.map(|row| &kit.defences[row]),
-            Needs::Objective => {
-                let row = work.lens.unwrap_or(0);
-                objective = Some(kit.defences[row].objective.as_deref().unwrap_or(&kit.plain[row]));
-            }
-        }
-        Some(Adversary { spec, defence, objective })
+        let Threat::Attack(aimed) = &card.columns[work.column].threat else { return None };
+        let prepared = &self.prepared[work.subject];
+        let row = work.lens.unwrap_or(0);
+        let Knowledge { attack, through, keeps } =
+            Knowledge::of(aimed, &card.rows[row], &prepared.plain_spec);
+        let pipeline = through.map(|_| &prepared.pipelines[row]);
+        let objective = keeps.and_then(|_| prepared.objective(row));
+        Some(Adversary { attack, pipeline, objective })
     }
 }
 
@@ -255,7 +274,7 @@ impl Shared<'_> {
         Ok(())
     }
 
-    /// One image under one work, with all who look at it.
+    /// One image under one work, with all that is evaluated on it.
     fn job(&self, place: u32, number: usize, at_hand: &mut AtHand) -> Result<()> {
         let study = self.study;
         let work = &study.design.works[number];
@@ -280,7 +299,8 @@ impl Shared<'_> {
         if let Some(album) = &album {
             album.save("attacked", &image)?;
         }
-        let complete = self.looks(work, sample, &image, (&answers, &detections), album.as_ref())?;
+        let complete =
+            self.defend_and_detect(work, sample, &image, (&answers, &detections), album.as_ref())?;
         if complete {
             self.watch.done(number, Some(start.elapsed().as_secs_f64()));
         }
@@ -317,9 +337,9 @@ impl Shared<'_> {
             return Ok(sample.image.clone());
         }
         let root = study.design.experiment.seed;
-        let bench = Judge::new(&study.subjects[work.subject], sample, threat, root)?;
+        let evaluator = Evaluator::new(&study.subjects[work.subject], sample, threat, root)?;
         let seeds = Seeds::new(root, work.draw, &sample.id);
-        let (entry, image) = bench.show(work.key, threat, study.adversary(work).as_ref(), seeds)?;
+        let (entry, image) = evaluator.show(work.key, threat, study.adversary(work).as_ref(), seeds)?;
         if !there {
             let picture = if matches!(threat, Threat::Attack(_)) { packed(&image)? } else { Vec::new() };
             self.keep(&entry, &picture)?;
@@ -328,7 +348,7 @@ impl Shared<'_> {
     }
 
     /// Defends and detects; false if it was stopped before the end.
-    fn looks(
+    fn defend_and_detect(
         &self,
         work: &Work,
         sample: &Sample,
@@ -337,10 +357,10 @@ impl Shared<'_> {
         album: Option<&Album>,
     ) -> Result<bool> {
         let study = self.study;
-        let (card, kit) = (&study.design.subjects[work.subject], &study.prepared[work.subject]);
+        let (card, prepared) = (&study.design.subjects[work.subject], &study.prepared[work.subject]);
         let root = study.design.experiment.seed;
         let threat = &card.columns[work.column].threat;
-        let bench = Judge::new(&study.subjects[work.subject], sample, threat, root)?;
+        let evaluator = Evaluator::new(&study.subjects[work.subject], sample, threat, root)?;
         for answer in answers.iter().map(|i| &work.answers[*i]) {
             if self.halted() {
                 return Ok(false);
@@ -348,8 +368,9 @@ impl Shared<'_> {
             let row = &card.rows[answer.row];
             let seeds = Seeds::new(root, answer.draw, &sample.id);
             let measure = study.design.experiment.objective;
+            let pipeline = &prepared.pipelines[answer.row];
             let (entry, defended) =
-                bench.answer(answer.key, (&kit.defences[answer.row], row), image, seeds, measure)?;
+                evaluator.answer(answer.key, (pipeline, &row.spec), image, seeds, measure)?;
             if let Some(album) = album {
                 album.save(&row.label, &defended)?;
             }
@@ -359,7 +380,7 @@ impl Shared<'_> {
             if self.halted() {
                 return Ok(false);
             }
-            let entry = bench.detect(*key, &kit.detectors[*place], &card.detectors[*place].kind, image)?;
+            let entry = evaluator.detect(*key, &prepared.detectors[*place], image)?;
             self.keep(&entry, &[])?;
         }
         Ok(true)

@@ -1,16 +1,21 @@
 //! What a study would take: the works of one image of every subject with few steps, counted on from there.
 //!
-//! Passes grow in straight lines: with an attack's steps, with the draws that each of them averages over, with the gradients of the defence that
-//! each draw looks through. Two points tell a line, so nothing is run with more than two of anything. A pixel takes as long as it did
-//! here. A defence and a detector take as long on an attacked image as on a clean one. What stops early takes less.
+//! Passes grow in straight lines: with an attack's starts and steps, with the draws that each step averages over, with the gradients of the defence
+//! that each draw looks through, with the rounds in which the best iterates are compared again. Two points tell a line, so nothing is run with more
+//! than two of anything, but for the iterates to be compared. A pixel takes as long as it did here. A defence and a detector take as long on an
+//! attacked image as on a clean one. What stops early takes less.
 
 use std::collections::HashMap;
 use std::time::Instant;
 
-use super::unit::{Adversary, Judge, Seeds, peak_bytes};
+use evenkeel::attack::{Attack, FINALISTS};
+use evenkeel::defence::DefenceSpec;
+use evenkeel::settings::Choice;
+
+use super::unit::{Adversary, Evaluator, Seeds, peak_bytes};
 use super::{Study, Watch, count};
 use crate::Result;
-use crate::experiment::{DefenceSpec, Threat, Work};
+use crate::experiment::{Threat, Work};
 use crate::record::{Entry, Passes};
 
 /// What one image takes.
@@ -67,15 +72,106 @@ pub struct Forecast {
 }
 
 /// How much of everything there is in one unit.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Extent {
+    restarts: usize,
     steps: usize,
     draws: usize,
     gradients: usize,
     warm_steps: usize,
+    /// How often the best iterates are compared again.
+    rounds: usize,
 }
 
-const ONE: Extent = Extent { steps: 1, draws: 1, gradients: 1, warm_steps: 0 };
+const ONE: Extent = Extent { restarts: 1, steps: 1, draws: 1, gradients: 1, warm_steps: 0, rounds: 0 };
+
+fn reads(attack: &Attack, name: &str) -> bool {
+    attack.knobs().any(|knob| knob.name == name)
+}
+
+impl Extent {
+    /// Of an attack through a defence with this many gradients, or on the bare network.
+    fn of(attack: &Attack, gradients: Option<usize>) -> Self {
+        let settings = attack.settings();
+        let steps = if reads(attack, "steps") { settings.steps } else { 1 };
+        let bare = Self { restarts: settings.restarts, steps, ..ONE };
+        let Some(gradients) = gradients else { return bare };
+        let rounds = if settings.known_draw { 0 } else { settings.judge_draws.div_ceil(settings.draws) };
+        Self { draws: settings.draws, gradients, warm_steps: settings.warm_steps, rounds, ..bare }
+    }
+
+    /// The attack with as much of everything.
+    fn applied(self, attack: &Attack) -> Result<Attack> {
+        let mut attack = attack.clone();
+        // which may only follow from what is changed below
+        if let Some(estimator) = attack.settings().looks_through().filter(|_| reads(&attack, "estimator")) {
+            attack = attack.with("estimator", estimator.name())?;
+        }
+        let judge_draws = self.rounds * self.draws;
+        for (name, count) in [
+            ("restarts", self.restarts),
+            ("steps", self.steps),
+            ("draws", self.draws),
+            ("warm_steps", self.warm_steps),
+            ("judge_draws", judge_draws),
+        ] {
+            if reads(&attack, name) {
+                attack = attack.with(name, count)?;
+            }
+        }
+        Ok(attack)
+    }
+
+    /// Units with one or two of everything, and how often each counts, so that together they come to this: a straight line in each direction, so
+    /// the corners of a cube tell all.
+    fn corners(self) -> Vec<(Self, f64)> {
+        let mut all = vec![(Self { rounds: 0, ..self }, 1.0)];
+        let dimensions: [fn(&mut Self) -> &mut usize; 5] = [
+            |e| &mut e.restarts,
+            |e| &mut e.steps,
+            |e| &mut e.draws,
+            |e| &mut e.gradients,
+            |e| &mut e.warm_steps,
+        ];
+        for dimension in dimensions {
+            all = all.into_iter().flat_map(|(extent, share)| ends(extent, share, dimension)).collect();
+        }
+        all
+    }
+
+    /// The smallest unit whose comparison at the end is over as many iterates as this one's, once.
+    fn comparison(self) -> Self {
+        let steps = self.steps.min(FINALISTS - 1);
+        let restarts = if steps + 1 >= FINALISTS { 1 } else { self.restarts.min(FINALISTS) };
+        Self { restarts, steps, warm_steps: 0, rounds: 1, ..self }
+    }
+
+    /// What to measure, and how often each counts.
+    fn terms(self) -> Vec<(Self, f64)> {
+        let mut all = self.corners();
+        if self.rounds > 0 {
+            let compared = self.comparison();
+            let own = ends(compared, self.rounds as f64, |e| &mut e.draws);
+            let own = own.into_iter().flat_map(|(extent, share)| ends(extent, share, |e| &mut e.gradients));
+            all.extend(own.flat_map(|(e, share)| [(e, share), (Self { rounds: 0, ..e }, -share)]));
+        }
+        all
+    }
+}
+
+/// The same with one and with two in a dimension, and how much each counts.
+fn ends(extent: Extent, share: f64, dimension: impl Fn(&mut Extent) -> &mut usize) -> Vec<(Extent, f64)> {
+    let mut extent = extent;
+    let count = *dimension(&mut extent);
+    if count < 2 {
+        return vec![(extent, share)];
+    }
+    let mut with = |value: usize| {
+        *dimension(&mut extent) = value;
+        extent
+    };
+    vec![(with(1), share * (2.0 - count as f64)), (with(2), share * (count as f64 - 1.0))]
+}
 
 impl Study {
     /// What one image of every work takes, from few steps on the first image of every subject.
@@ -86,7 +182,7 @@ impl Study {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
         let pool = pool.map_err(|e| crate::Error::Request(format!("no thread could be had: {e}")))?;
         pool.install(|| {
-            let mut looks = HashMap::new();
+            let mut known = HashMap::new();
             let mut made: HashMap<(usize, usize, Option<usize>), Cost> = HashMap::new();
             let mut works = Vec::new();
             for (number, work) in self.design.works.iter().enumerate() {
@@ -101,7 +197,7 @@ impl Study {
                     None => self.making(work)?,
                 };
                 made.insert(place, making);
-                works.push(making.plus(self.looking(work, &mut looks)?));
+                works.push(making.plus(self.evaluating(work, &mut known)?));
                 watch.done(number, Some(start.elapsed().as_secs_f64()));
             }
             Ok(Forecast { works, peak_bytes: peak_bytes() })
@@ -111,50 +207,40 @@ impl Study {
     /// What the image of a work takes.
     fn making(&self, work: &Work) -> Result<Cost> {
         let whole = match self.adversary(work) {
-            Some(Adversary { spec, defence, .. }) => {
-                let lens = defence.and(work.lens).map(|row| &self.design.subjects[work.subject].rows[row]);
-                Extent {
-                    steps: spec.steps,
-                    draws: spec.draws,
-                    gradients: lens.map_or(1, gradients),
-                    warm_steps: spec.warm_steps,
-                }
+            Some(Adversary { attack, pipeline, .. }) => {
+                let through = pipeline.and(work.lens).map(|row| self.row(work, row));
+                Extent::of(&attack, through.map(gradients))
             }
             None => ONE,
         };
-        let restarts = self.adversary(work).map_or(1, |adversary| adversary.spec.restarts);
-        let first = extended(whole, |extent| self.made(work, extent))?;
-        if restarts < 2 {
-            return Ok(first);
-        }
-        // the warm start is made once
-        let again = Extent { warm_steps: 0, ..whole };
-        let again = extended(again, |extent| self.made(work, extent))?;
-        Ok(first.plus(again.times((restarts - 1) as f64)))
+        extended(whole, |extent| self.made(work, Some(extent)))
     }
 
-    /// What the image of a work takes if its attack has this extent.
-    fn made(&self, work: &Work, extent: Extent) -> Result<Cost> {
+    fn row(&self, work: &Work, row: usize) -> &DefenceSpec {
+        &self.design.subjects[work.subject].rows[row].spec
+    }
+
+    /// What the image of a work takes if its attack has this extent; its own if none is given.
+    fn made(&self, work: &Work, extent: Option<Extent>) -> Result<Cost> {
         let (subject, card) = (&self.subjects[work.subject], &self.design.subjects[work.subject]);
         let (sample, root) = (subject.sample(0)?, self.design.experiment.seed);
         let threat = &card.columns[work.column].threat;
-        let bench = Judge::new(subject, &sample, threat, root)?;
+        let evaluator = Evaluator::new(subject, &sample, threat, root)?;
         let seeds = Seeds::new(root, work.draw, &sample.id);
         let mut adversary = self.adversary(work);
-        let lens = adversary.as_ref().and_then(|a| a.defence).and(work.lens);
-        let defence = lens.map(|row| subject.defence(&with(&card.rows[row], extent))).transpose()?;
-        if let Some(adversary) = &mut adversary {
-            adversary.spec.steps = extent.steps;
-            adversary.spec.draws = extent.draws;
-            adversary.spec.warm_steps = extent.warm_steps;
-            adversary.spec.restarts = 1;
-            adversary.defence = defence.as_ref();
+        let pipeline = match (adversary.as_ref().and_then(|a| a.pipeline).and(work.lens), extent) {
+            (Some(row), Some(extent)) => Some(subject.pipeline(&with(self.row(work, row), extent)?)?),
+            _ => None,
+        };
+        if let (Some(adversary), Some(extent)) = (&mut adversary, extent) {
+            adversary.attack = extent.applied(&adversary.attack)?;
+            adversary.pipeline = pipeline.as_ref();
         }
-        timed(|| Ok(bench.show(work.key, threat, adversary.as_ref(), seeds)?.0))
+        timed(|| Ok(evaluator.show(work.key, threat, adversary.as_ref(), seeds)?.0))
     }
 
-    /// What those take who look at a work; each is run once for a subject.
-    fn looking(&self, work: &Work, known: &mut HashMap<(usize, bool, usize), Cost>) -> Result<Cost> {
+    /// What the defences and detectors of a work take; each is run once for a subject.
+    fn evaluating(&self, work: &Work, known: &mut HashMap<(usize, bool, usize), Cost>) -> Result<Cost> {
         let mut total = Cost::default();
         let answers = work.answers.iter().map(|answer| (false, answer.row));
         for (detects, place) in answers.chain(work.detections.iter().map(|d| (true, d.1))) {
@@ -171,38 +257,39 @@ impl Study {
     }
 
     fn answering(&self, work: &Work, row: usize) -> Result<Cost> {
-        let whole = Extent { gradients: gradients(&self.design.subjects[work.subject].rows[row]), ..ONE };
+        let whole = Extent { gradients: gradients(self.row(work, row)), ..ONE };
         extended(whole, |extent| self.answered(work, row, extent))
     }
 
     /// What a defence with this many gradients takes.
     fn answered(&self, work: &Work, row: usize, extent: Extent) -> Result<Cost> {
-        let (subject, card) = (&self.subjects[work.subject], &self.design.subjects[work.subject]);
+        let subject = &self.subjects[work.subject];
         let (sample, root) = (subject.sample(0)?, self.design.experiment.seed);
-        let bench = Judge::new(subject, &sample, &Threat::Clean, root)?;
+        let evaluator = Evaluator::new(subject, &sample, &Threat::Clean, root)?;
         let seeds = Seeds::new(root, work.draw, &sample.id);
-        let spec = with(&card.rows[row], extent);
-        let (defence, measure) = (subject.defence(&spec)?, self.design.experiment.objective);
-        timed(|| Ok(bench.answer(work.key, (&defence, &spec), &sample.image, seeds, measure)?.0))
+        let spec = with(self.row(work, row), extent)?;
+        let (pipeline, measure) = (subject.pipeline(&spec)?, self.design.experiment.objective);
+        timed(|| Ok(evaluator.answer(work.key, (&pipeline, &spec), &sample.image, seeds, measure)?.0))
     }
 
     fn detecting(&self, work: &Work, place: usize) -> Result<Cost> {
-        let (subject, card) = (&self.subjects[work.subject], &self.design.subjects[work.subject]);
+        let subject = &self.subjects[work.subject];
         let sample = subject.sample(0)?;
-        let bench = Judge::new(subject, &sample, &Threat::Clean, self.design.experiment.seed)?;
+        let evaluator = Evaluator::new(subject, &sample, &Threat::Clean, self.design.experiment.seed)?;
         let detector = &self.prepared[work.subject].detectors[place];
-        timed(|| bench.detect(work.key, detector, &card.detectors[place].kind, &sample.image))
+        timed(|| evaluator.detect(work.key, detector, &sample.image))
     }
 }
 
 /// The gradients of a defence.
-fn gradients(row: &DefenceSpec) -> usize {
-    if row.climbs() { row.steps } else { 1 }
+fn gradients(spec: &DefenceSpec) -> usize {
+    if spec.climbs() { spec.settings().steps } else { 1 }
 }
 
 /// The defence with as many gradients as the extent says.
-fn with(row: &DefenceSpec, extent: Extent) -> DefenceSpec {
-    DefenceSpec { steps: if row.climbs() { extent.gradients } else { row.steps }, ..row.clone() }
+fn with(spec: &DefenceSpec, extent: Extent) -> Result<DefenceSpec> {
+    let spec = spec.clone();
+    Ok(if spec.climbs() { spec.with("steps", extent.gradients)? } else { spec })
 }
 
 /// Does a unit, and says what it took with all that belongs to it.
@@ -212,24 +299,22 @@ fn timed(unit: impl FnOnce() -> Result<Entry>) -> Result<Cost> {
     Ok(Cost::of(start.elapsed().as_secs_f64(), [entry.passes, count::take()]))
 }
 
-/// What the whole takes, from units with one or two of everything: a straight line in each direction, so the corners of a cube tell all.
+/// What the whole takes, from few units with little of everything.
 fn extended(whole: Extent, measure: impl Fn(Extent) -> Result<Cost>) -> Result<Cost> {
-    // how much the unit with one and the unit with two count
-    let line = |count: usize| {
-        if count > 1 { vec![(1, 2.0 - count as f64), (2, count as f64 - 1.0)] } else { vec![(count, 1.0)] }
-    };
-    let (mut seen, mut total) = (Cost::default(), Cost::default());
-    for (steps, by_steps) in line(whole.steps) {
-        for (draws, by_draws) in line(whole.draws) {
-            for (gradients, by_gradients) in line(whole.gradients) {
-                for (warm_steps, by_warm_steps) in line(whole.warm_steps) {
-                    let cost = measure(Extent { steps, draws, gradients, warm_steps })?;
-                    seen = seen.plus(cost);
-                    total = total.plus(cost.times(by_steps * by_draws * by_gradients * by_warm_steps));
-                }
-            }
+    let mut known: Vec<(Extent, Cost)> = Vec::new();
+    let mut total = Cost::default();
+    for (extent, share) in whole.terms() {
+        let found = known.iter().find(|(other, _)| *other == extent).map(|(_, cost)| *cost);
+        let cost = match found {
+            Some(cost) => cost,
+            None => measure(extent)?,
+        };
+        if found.is_none() {
+            known.push((extent, cost));
         }
+        total = total.plus(cost.times(share));
     }
+    let seen = known.iter().fold(Cost::default(), |sum, (_, cost)| sum.plus(*cost));
     if seen.pixels == 0.0 {
         return Ok(seen);
     }
@@ -246,23 +331,30 @@ mod tests {
 
     #[test]
     fn the_corners_of_a_cube_tell_what_lies_beyond_it() {
-        // in each step two passes of its own, and in each draw one and three for every gradient; a last look through the defence
+        // in each step two passes of its own, and in each draw one and three for every gradient; a last evaluation through the defence; and the
+        // best iterates again
         let passes = |e: Extent| {
-            (e.steps * (2 + e.draws * (1 + 3 * e.gradients)) + 5 + 3 * e.gradients + e.warm_steps) as f64
+            let once = 1 + 3 * e.gradients;
+            let start = e.steps * (2 + e.draws * once) + 3 * e.gradients;
+            let compared = FINALISTS.min(e.restarts * (e.steps + 1));
+            (e.restarts * start + 5 + e.warm_steps + compared * e.rounds * e.draws * once) as f64
         };
         let measure = |e: Extent| {
-            assert!(e.steps <= 2 && e.draws <= 2 && e.gradients <= 2 && e.warm_steps <= 2);
+            assert!(e.steps < FINALISTS && e.restarts <= FINALISTS && e.rounds <= 1, "{e:?}");
+            assert!(e.draws <= 2 && e.gradients <= 2 && e.warm_steps <= 2, "{e:?}");
             let n = passes(e);
             Ok(Cost { seconds: n / 4.0, forwards: n, backwards: 2.0 * n, pixels: 100.0 * n })
         };
         for (steps, draws, gradients) in
             [(1, 1, 1), (20, 1, 1), (1, 20, 1), (1, 1, 20), (10, 20, 1), (10, 1, 20), (7, 3, 5)]
         {
-            let whole = Extent { steps, draws, gradients, warm_steps: 9 * (steps % 2) };
-            let cost = extended(whole, measure).unwrap();
-            let n = passes(whole);
-            assert_eq!((cost.forwards, cost.backwards), (n, 2.0 * n), "{steps} {draws} {gradients}");
-            assert!((cost.seconds - n / 4.0).abs() < 1e-9 * n, "{}", cost.seconds);
+            for (restarts, rounds) in [(1, 0), (3, 0), (1, 2), (3, 4)] {
+                let whole = Extent { restarts, steps, draws, gradients, warm_steps: 9 * (steps % 2), rounds };
+                let cost = extended(whole, measure).unwrap();
+                let n = passes(whole);
+                assert_eq!((cost.forwards, cost.backwards), (n, 2.0 * n), "{whole:?}");
+                assert!((cost.seconds - n / 4.0).abs() < 1e-9 * n, "{}", cost.seconds);
+            }
         }
     }
 
@@ -300,6 +392,29 @@ mod tests {
         draws = 3
 
         [[attack]]
+        name = "apgd-ce through the defence"
+        kind = "apgd-ce"
+        steps = 5
+        draws = 5
+
+        [[attack]]
+        name = "apgd-ce through the steps of the defence"
+        kind = "apgd-ce"
+        estimator = "exact"
+        steps = 2
+        draws = 2
+        warm_steps = 3
+        restarts = 2
+        judge_draws = 5
+
+        [[attack]]
+        name = "ifgsm through the defence"
+        kind = "ifgsm"
+        estimator = "identity"
+        restarts = 3
+        judge_draws = 3
+
+        [[attack]]
         kind = "unrolled"
         steps = 3
 
@@ -323,26 +438,17 @@ mod tests {
     fn a_few_steps_tell_the_passes_of_many() {
         let shelf = [Embedded {
             name: "classifier",
-            network: include_bytes!("../../../../models/scenes_classifier.onnx"),
-            contract: include_str!("../../../../models/scenes_classifier.evenkeel.toml"),
-            rotation: include_bytes!("../../../../models/scenes_classifier.rotation.safetensors"),
-            contrastive: include_bytes!("../../../../models/scenes_classifier.contrastive.safetensors"),
+            network: include_bytes!("../../../evenkeel/models/scenes_classifier.onnx"),
+            contract: include_str!("../../../evenkeel/models/scenes_classifier.evenkeel.toml"),
+            rotation: include_bytes!("../../../evenkeel/models/scenes_classifier.rotation.safetensors"),
+            contrastive: include_bytes!("../../../evenkeel/models/scenes_classifier.contrastive.safetensors"),
         }];
         let experiment = Experiment::parse(SMALL, Path::new("small.toml")).unwrap();
         let study = Study::load(experiment, &shelf).unwrap();
         let passes = |cost: Cost| (cost.forwards, cost.backwards);
         for work in &study.design.works {
             let card = &study.design.subjects[work.subject];
-            let whole = match study.adversary(work) {
-                Some(a) => Extent {
-                    steps: a.spec.steps,
-                    draws: a.spec.draws,
-                    gradients: 3,
-                    warm_steps: a.spec.warm_steps,
-                },
-                None => ONE,
-            };
-            let (told, taken) = (study.making(work).unwrap(), study.made(work, whole).unwrap());
+            let (told, taken) = (study.making(work).unwrap(), study.made(work, None).unwrap());
             let label = &card.columns[work.column].label;
             assert_eq!(passes(told), passes(taken), "{label} through {:?}", work.lens);
             assert!(told.seconds > 0.0, "{label}");

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
-use evenkeel::defence::{Defence, DefenceSettings, Schedule};
-use evenkeel::detect::{Detector, Heads};
-use evenkeel::model::{Contract, Letterbox, Model};
+use evenkeel::defence::{Defence, DefenceSpec};
+use evenkeel::detect::{Detector, DetectorSpec, Heads};
+use evenkeel::model::{Contract, Letterbox, Model, ModelFile};
+use evenkeel::objective::Bank;
 use evenkeel::objective::head::Head;
-use evenkeel::objective::{Bank, Equivariance, Pairing};
+use evenkeel::pipeline::Pipeline;
 use evenkeel::task::Truth;
 use evenkeel::task::instance::Instance;
 use evenkeel::{Image, LabelMap};
@@ -15,10 +17,8 @@ use evenkeel::{Image, LabelMap};
 use super::count::counted;
 use crate::coco_instances::{countable, framed};
 use crate::dataset::{self, Dataset, Request, Subset};
-use crate::experiment::spec::{ERROR_ESTIMATE, budget, preparation};
-use crate::experiment::{
-    DefenceSpec, DetectorSpec, Experiment, PairingName, SubjectCard, SubjectRule, view_set,
-};
+use crate::experiment::spec::preparation;
+use crate::experiment::{Experiment, SubjectCard, SubjectRule};
 use crate::metric::instance::TrueInstance;
 use crate::store::Key;
 use crate::{Error, Result};
@@ -41,7 +41,7 @@ pub struct Embedded {
 /// A subject ready to be run.
 pub struct Subject {
     /// The network, with its passes counted.
-    pub model: Model,
+    pub model: Arc<Model>,
     dataset: Dataset,
     heads: BTreeMap<String, Heads>,
 }
@@ -73,22 +73,29 @@ fn embedded<'a>(rule: &SubjectRule, shelf: &'a [Embedded]) -> Result<Option<&'a 
 }
 
 /// The network's file and contract.
-fn network(rule: &SubjectRule, shelf: &[Embedded]) -> Result<(Vec<u8>, String)> {
-    if let Some(found) = embedded(rule, shelf)? {
-        return Ok((found.network.to_vec(), found.contract.to_string()));
-    }
+fn network(rule: &SubjectRule, shelf: &[Embedded]) -> Result<(ModelFile, String)> {
     let path = Path::new(&rule.model);
-    let bytes = std::fs::read(path).map_err(|e| Error::io(path, e))?;
+    if let Some(found) = embedded(rule, shelf)? {
+        return Ok((ModelFile::from_bytes(found.network, path), found.contract.to_string()));
+    }
+    let file = ModelFile::read(path)?;
     // said where the contract is missing, in the method's own words
     Contract::beside(path)?;
     let beside = Contract::path_beside(path);
     let contract = std::fs::read_to_string(&beside).map_err(|e| Error::io(beside, e))?;
-    Ok((bytes, contract))
+    Ok((file, contract))
+}
+
+/// What the results of a network are stored under: its file, its contract, and the files beside it that hold its tensors.
+fn fingerprint(file: &ModelFile, contract: &str) -> Key {
+    let mut parts = file.identity();
+    parts.insert(1, contract.as_bytes());
+    Key::of_parts(&parts)
 }
 
 /// How many classes a figure is over: those that the data know. A network may have more (a background, say); its pixels of those are wrong, but
 /// they are no class to be averaged over.
-fn judged(of_network: usize, of_data: usize) -> usize {
+fn counted_classes(of_network: usize, of_data: usize) -> usize {
     if of_data == 0 { of_network } else { of_network.min(of_data) }
 }
 
@@ -102,10 +109,10 @@ impl Subject {
         experiment: &Experiment,
         shelf: &[Embedded],
     ) -> Result<(Self, SubjectCard)> {
-        let (bytes, contract) = network(rule, shelf)?;
-        let path = Path::new(&rule.model);
-        let fingerprint = Key::of_parts(&[&bytes, contract.as_bytes()]);
-        let model = counted(Model::from_bytes(&bytes, path, &Contract::parse(&contract, path)?)?);
+        let (file, contract) = network(rule, shelf)?;
+        let fingerprint = fingerprint(&file, &contract);
+        let contract = Contract::parse(&contract, Path::new(&rule.model))?;
+        let model = Arc::new(counted(file.model(&contract)?));
         let limit = [rule.limit, experiment.limit].into_iter().flatten().min();
         let request = Request {
             split: rule.split.clone(),
@@ -121,7 +128,7 @@ impl Subject {
             heads: head_keys,
             task: model.task.name().into(),
             class_names: model.class_names.clone(),
-            classes: judged(model.classes, dataset.classes().len()),
+            classes: counted_classes(model.classes, dataset.classes().len()),
             variant: None,
             epsilon_255: rule.epsilon_255.unwrap_or(experiment.epsilon_255),
             images: (0..dataset.len()).map(|place| dataset.id(place)).collect(),
@@ -137,15 +144,14 @@ impl Subject {
     /// # Errors
     /// If they cannot be read.
     pub fn fingerprint(rule: &SubjectRule, shelf: &[Embedded]) -> Result<Key> {
-        let (bytes, contract) = network(rule, shelf)?;
-        Ok(Key::of_parts(&[&bytes, contract.as_bytes()]))
+        let (file, contract) = network(rule, shelf)?;
+        Ok(fingerprint(&file, &contract))
     }
 
     /// The image at a place, at the network's size, with its truth.
     pub(super) fn sample(&self, place: usize) -> Result<Sample> {
         let sample = self.dataset.sample(place)?;
-        // as a file would hold it, so that an attack rounded alike stays within its budget of it
-        let image = self.model.fit(&sample.image)?.rounded_to_8_bits();
+        let image = self.model.fit(&sample.image)?;
         let mut objects = None;
         let complain = |words: String| Err(Error::Request(format!("image {}: {words}", sample.id)));
         let truth = match sample.truth {
@@ -173,42 +179,23 @@ impl Subject {
         Ok(Sample { id: sample.id, image, truth, hash, objects })
     }
 
-    /// The defence of a row.
+    /// The defence of this description.
     pub(super) fn defence(&self, spec: &DefenceSpec) -> Result<Defence> {
-        let Heads { head, bank } = self.heads.get(&spec.kind).cloned().unwrap_or_default();
-        let settings = DefenceSettings {
-            budget: budget(spec.norm, spec.epsilon_255),
-            steps: spec.steps,
-            size: spec.step_255.map(|s| (s / 255.0) as f32),
-            schedule: Schedule::named(spec.schedule())?,
-            views: view_set(&spec.views)?,
-            pairing: pairing(spec),
-            cells: spec.cells as f32,
-            head,
-            bank,
-        };
-        Ok(Defence::named(&spec.kind, &self.model, settings)?)
+        Ok(spec.build(&self.model, &self.heads_for(spec.name()))?)
     }
 
-    /// What an adaptive attacker keeps high where the defence raises nothing.
-    pub(super) fn plain_objective(&self, spec: &DefenceSpec) -> Result<Equivariance> {
-        let fixed = self.model.network.fixed_size().is_some();
-        let views = view_set(&spec.views)?.fitted(fixed, self.model.multiple);
-        Ok(Equivariance { pairing: pairing(spec), ..Equivariance::new(views) })
+    /// The network with a defence in front of it.
+    pub(super) fn pipeline(&self, spec: &DefenceSpec) -> Result<Pipeline> {
+        Ok(Pipeline::new(Arc::clone(&self.model)).with_defence(self.defence(spec)?))
     }
 
-    /// The detector of this description; the error estimate looks as `variance` does.
+    /// The detector of this description, with views drawn from this seed.
     pub(super) fn detector(&self, spec: &DetectorSpec, seed: u64) -> Result<Detector> {
-        let heads = self.heads.get(&spec.kind).cloned().unwrap_or_default();
-        let kind = if spec.kind == ERROR_ESTIMATE { "variance" } else { &spec.kind };
-        Ok(Detector::named(kind, &self.model, view_set(&spec.views)?, heads, seed)?)
+        Ok(spec.clone().with("seed", seed)?.build(&self.model, self.heads_for(spec.name()))?)
     }
-}
 
-fn pairing(spec: &DefenceSpec) -> Pairing {
-    match spec.pairing {
-        PairingName::Anchor => Pairing::Anchor,
-        PairingName::AllPairs => Pairing::AllPairs,
+    fn heads_for(&self, kind: &str) -> Heads {
+        self.heads.get(kind).cloned().unwrap_or_default()
     }
 }
 
@@ -281,6 +268,9 @@ mod tests {
 
     #[test]
     fn figures_are_over_the_classes_of_the_data() {
-        assert_eq!((judged(20, 19), judged(19, 19), judged(5, 0), judged(5, 9)), (19, 19, 5, 5));
+        assert_eq!(
+            (counted_classes(20, 19), counted_classes(19, 19), counted_classes(5, 0), counted_classes(5, 9)),
+            (19, 19, 5, 5)
+        );
     }
 }

@@ -1,18 +1,19 @@
-//! One unit of work: change an image, defend it, look at it; and hold every answer against the truth.
+//! One unit of work: change an image, defend it, predict; and compare every prediction with the truth.
 //!
-//! Attacked images are rounded to eight bits, inside their budget, before anybody judges them, as a file would hold them; so is the image they start from. Seeds come from the experiment's seed, the draw
-//! and the image's name, so they depend neither on order nor on shards; a defence is judged with other random numbers than an attacker
-//! drew, except by `fixed-seed`, who knows them.
+//! Attacked images are rounded to eight bits, inside their budget, before they are evaluated, as a file would hold them; so is the image they start
+//! from. Seeds come from the experiment's seed, the draw and the image's name, so they depend neither on order nor on shards; a defence is evaluated
+//! with other random numbers than an attacker drew, except by one who knows them.
 
 use std::time::Instant;
 
 use evenkeel::attack::{Attack, Scenario, permuted};
 use evenkeel::budget::{Budget, Norm};
 use evenkeel::corrupt::Corruption;
-use evenkeel::defence::Defence;
-use evenkeel::detect::{Detector, Outputs, ViewOutputs};
+use evenkeel::defence::DefenceSpec;
+use evenkeel::detect::{Detector, Measure, Outputs, ViewOutputs};
 use evenkeel::image::{IGNORED, LabelMap};
-use evenkeel::objective::{LossKind, Progress, Terms, ViewObjective, ViewTerm};
+use evenkeel::objective::{LossKind, Pairing, Progress, Terms, ViewObjective, ViewTerm};
+use evenkeel::pipeline::Pipeline;
 use evenkeel::task::instance::Instance;
 use evenkeel::task::{Prediction, Truth};
 use evenkeel::{Image, Random};
@@ -20,11 +21,10 @@ use evenkeel::{Image, Random};
 use super::count;
 use super::subject::{Sample, Subject};
 use crate::coco_instances::detected;
-use crate::experiment::spec::{ERROR_ESTIMATE, budget};
-use crate::experiment::{AttackSpec, DefenceSpec, Threat};
+use crate::experiment::{AimedAttack, Threat};
 use crate::metric::instance::InstanceScore;
 use crate::metric::key_of;
-use crate::record::{Answered, Body, Clock, Detected, Entry, Judged, Passes, Shown, Tally};
+use crate::record::{Answered, Body, Clock, Detected, Entry, Evaluated, Passes, Shown, Tally};
 use crate::store::Key;
 use crate::{Error, Result};
 
@@ -48,8 +48,8 @@ impl Seeds {
     }
 }
 
-/// A look of the network at an image, against the truth.
-pub(super) struct Judge<'a> {
+/// Evaluates what is done with one image, against its truth.
+pub(super) struct Evaluator<'a> {
     pub(super) subject: &'a Subject,
     pub(super) sample: &'a Sample,
     pub(super) target: Option<Truth>,
@@ -71,18 +71,18 @@ fn watched<T>(work: impl FnOnce() -> Result<T>) -> Result<(T, Cost)> {
 
 /// What an attack is made with.
 pub(super) struct Adversary<'a> {
-    pub(super) spec: AttackSpec,
-    /// The defence that it looks through.
-    pub(super) defence: Option<&'a Defence>,
+    pub(super) attack: Attack,
+    /// What it looks through.
+    pub(super) pipeline: Option<&'a Pipeline>,
     /// The objective that it keeps high.
     pub(super) objective: Option<&'a dyn ViewObjective>,
 }
 
-impl<'a> Judge<'a> {
-    /// A bench for a threat, with its target if it has one.
+impl<'a> Evaluator<'a> {
+    /// The evaluator for a threat, with its target if it has one.
     pub(super) fn new(subject: &'a Subject, sample: &'a Sample, threat: &Threat, root: u64) -> Result<Self> {
         let target = match threat {
-            Threat::Attack(AttackSpec { target: Some(words), .. }) => {
+            Threat::Attack(AimedAttack { target: Some(words), .. }) => {
                 Some(target(subject, sample, words, root)?)
             }
             _ => None,
@@ -96,37 +96,29 @@ impl<'a> Judge<'a> {
         Entry { key, id: self.sample.id.clone(), image: self.sample.hash, body, passes: cost.passes, clock }
     }
 
-    /// The answer for an image, held against the truth; with the seconds of the look.
-    fn judge(&self, image: &Image) -> Result<(Judged, f64)> {
+    /// The prediction for an image, compared with the truth; with the seconds that the prediction took.
+    fn evaluate(&self, image: &Image) -> Result<(Evaluated, f64)> {
         let model = &self.subject.model;
         let start = Instant::now();
         let scores = model.scores(image)?;
         let prediction = model.task.predict(&scores, image.size())?;
         let seconds = start.elapsed().as_secs_f64();
-        let scenario = Scenario {
-            model,
-            image,
-            truth: &self.sample.truth,
-            target: None,
-            defence: None,
-            objective: None,
-        };
-        let loss = match model.task.own_loss(scenario.truth) {
+        let truth = &self.sample.truth;
+        let loss = match model.task.own_loss(truth) {
             Some(own) => own?.evaluate(&scores)?.0,
             None => {
-                let labels =
-                    model.task.labels(scenario.truth, scores.extents(&model.output)?, image.size())?;
+                let labels = model.task.labels(truth, scores.extents(&model.output)?, image.size())?;
                 let loss = evenkeel::objective::Loss::against(LossKind::CrossEntropy, labels);
                 loss.evaluate(&scores, Progress::ONCE)?.0
             }
         };
-        let judged = Judged {
-            score: model.task.score(&prediction, scenario.truth),
+        let evaluated = Evaluated {
+            score: model.task.score(&prediction, truth),
             loss,
             to_target: self.target.as_ref().map(|t| model.task.score(&prediction, t)),
             tally: self.tally(&prediction)?,
         };
-        Ok((judged, seconds))
+        Ok((evaluated, seconds))
     }
 
     fn tally(&self, prediction: &Prediction) -> Result<Tally> {
@@ -173,41 +165,38 @@ impl<'a> Judge<'a> {
             (Threat::Attack(_), Some(adversary)) => {
                 let outcome = self.attack(adversary, seeds)?;
                 let value = outcome.value.is_finite().then_some(outcome.value);
-                let budget = budget(adversary.spec.norm, adversary.spec.epsilon_255);
+                let budget = adversary.attack.settings().budget();
                 Ok((budget.rounded(clean, &outcome.image), value, Some(outcome.score)))
             }
             (Threat::Attack(_), None) => Err(Error::Request("an attack needs an attacker".into())),
         })?;
-        let term_gradient = match adversary.and_then(|a| a.objective.filter(|_| a.defence.is_none())) {
+        let term_gradient = match adversary.and_then(|a| a.objective) {
             Some(objective) => Some(self.term_gradient(objective, &image, seeds)?),
             None => None,
         };
-        let (answer, look_seconds) = self.judge(&image)?;
+        let (answer, look_seconds) = self.evaluate(&image)?;
         let (linf_255, l2) = distances(clean, &image);
         let shown = Shown { answer, linf_255, l2, value, seen_score, term_gradient };
         Ok((self.entry(key, Body::Shown(shown), cost, look_seconds), image))
     }
 
     fn attack(&self, adversary: &Adversary<'_>, seeds: Seeds) -> Result<evenkeel::attack::Outcome> {
-        let spec = &adversary.spec;
         let scenario = Scenario {
-            model: &self.subject.model,
-            image: &self.sample.image,
-            truth: &self.sample.truth,
             target: self.target.as_ref(),
-            defence: adversary.defence,
+            pipeline: adversary.pipeline,
             objective: adversary.objective,
+            ..Scenario::new(&self.subject.model, &self.sample.image, &self.sample.truth)
         };
-        let known = spec.kind == "fixed-seed" && adversary.defence.is_some();
-        let settings = spec.settings(if known { seeds.defence } else { seeds.attack });
-        Ok(Attack::named(&spec.kind)?.run(&scenario, &settings)?)
+        let known = adversary.attack.settings().known_draw && adversary.pipeline.is_some();
+        let seed = if known { seeds.defence } else { seeds.attack };
+        Ok(adversary.attack.clone().seed(seed).run(&scenario)?)
     }
 
     /// How long the gradient of an objective alone is: zero would mean that an adaptive attacker's second term does nothing.
     fn term_gradient(&self, objective: &dyn ViewObjective, image: &Image, seeds: Seeds) -> Result<f64> {
         let model = &self.subject.model;
         let views = vec![ViewTerm { weight: 1.0, objective }];
-        let terms = Terms { output: "", feature: &model.feature, losses: vec![], views };
+        let terms = Terms { output: None, feature: &model.feature, losses: vec![], views };
         let random = Random::new(seeds.attack).fork(u64::MAX);
         let seen = terms.evaluate(&*model.network, image, Progress::ONCE, &random, true)?;
         let square = |g: &Vec<f32>| g.iter().map(|v| f64::from(*v).powi(2)).sum::<f64>();
@@ -218,16 +207,21 @@ impl<'a> Judge<'a> {
     pub(super) fn answer(
         &self,
         key: Key,
-        (defence, spec): (&Defence, &DefenceSpec),
+        (pipeline, spec): (&Pipeline, &DefenceSpec),
         image: &Image,
         seeds: Seeds,
         measure: bool,
     ) -> Result<(Entry, Image)> {
         let model = &self.subject.model;
-        let (defended, cost) = watched(|| Ok(defence.apply(model, image, seeds.defence)?.image))?;
-        let (answer, look_seconds) = self.judge(&defended)?;
-        let objective = |shown: &Image| match (&defence.objective, measure) {
-            (Some(objective), true) => self.objective(&**objective, spec, shown).map(Some),
+        let defence = pipeline.defence.as_deref();
+        let (defended, cost) = watched(|| match defence {
+            Some(defence) => Ok(defence.apply(model, image, seeds.defence)?.image),
+            None => Ok(image.clone()),
+        })?;
+        let (answer, look_seconds) = self.evaluate(&defended)?;
+        let raised = defence.and_then(|defence| defence.objective.as_deref());
+        let objective = |shown: &Image| match (raised, measure) {
+            (Some(objective), true) => self.objective(objective, spec, shown).map(Some),
             _ => Ok(None),
         };
         let (linf_255, l2) = distances(image, &defended);
@@ -240,23 +234,23 @@ impl<'a> Judge<'a> {
     fn objective(&self, objective: &dyn ViewObjective, spec: &DefenceSpec, image: &Image) -> Result<f64> {
         let model = &self.subject.model;
         let views = vec![ViewTerm { weight: 1.0, objective }];
-        let terms = Terms { output: "", feature: &model.feature, losses: vec![], views };
+        let terms = Terms { output: None, feature: &model.feature, losses: vec![], views };
         let random = Random::new(key_of(&self.sample.id));
         let seen = terms.evaluate(&*model.network, image, Progress::ONCE, &random, false)?;
         let count = objective.draw(&random.fork(0)).len() as f64;
-        let comparisons = match (spec.kind.as_str(), spec.pairing) {
-            ("equivariance" | "invariance", crate::experiment::PairingName::Anchor) => count,
-            ("equivariance" | "invariance", _) => count * (count + 1.0) / 2.0,
-            _ => 1.0,
+        let comparisons = match (spec.needs_head(), spec.settings().pairing) {
+            (true, _) => 1.0,
+            (false, Pairing::Anchor) => count,
+            (false, Pairing::AllPairs) => count * (count + 1.0) / 2.0,
         };
         Ok(seen.value / comparisons)
     }
 
-    /// What a detector says of an image.
-    pub(super) fn detect(&self, key: Key, detector: &Detector, kind: &str, image: &Image) -> Result<Entry> {
+    /// A detector's score of an image; with it, where that is an error estimate, what the estimate is made of.
+    pub(super) fn detect(&self, key: Key, detector: &Detector, image: &Image) -> Result<Entry> {
         let model = &self.subject.model;
         let (detected, cost) = watched(|| {
-            if kind != ERROR_ESTIMATE {
+            if !matches!(detector.measure, Measure::Error) {
                 let score = detector.score(model, image)?;
                 return Ok(Detected { score, variances: Vec::new(), cells: 0, true_error: None });
             }

@@ -5,17 +5,18 @@
 
 use super::family::single_class;
 use super::minimal::finish;
-use super::{AttackSettings, Outcome, Scenario};
+use super::{Aim, AttackSettings, Outcome, Scenario};
 use crate::budget::{Budget, Norm, length};
 use crate::error::{Error, Result};
 use crate::image::Image;
+use crate::network::Network;
 use crate::objective::Progress;
 use crate::optimise::{Evaluation, Keep, Objective, Plan, Start, optimise};
 use crate::random::Random;
 use crate::step::Boundary;
 
 struct NearestBoundary<'a> {
-    scenario: Scenario<'a>,
+    aim: Aim<'a>,
     label: usize,
     norm: Norm,
     /// How many other classes are tried, best first.
@@ -32,12 +33,24 @@ impl NearestBoundary<'_> {
 }
 
 impl Objective for NearestBoundary<'_> {
-    fn evaluate(&self, image: &Image, _: Progress, _: &Random, want_gradient: bool) -> Result<Evaluation> {
-        let model = self.scenario.model;
-        let traced = model.network.trace(image, &[&model.output])?;
+    fn evaluate(
+        &self,
+        image: &Image,
+        _: Progress,
+        random: &Random,
+        want_gradient: bool,
+    ) -> Result<Evaluation> {
+        self.aim.mean(image, random, |network| self.on(network, image, want_gradient))
+    }
+}
+
+impl NearestBoundary<'_> {
+    fn on(&self, network: &dyn Network, image: &Image, want_gradient: bool) -> Result<Evaluation> {
+        let model = self.aim.scenario.model;
+        let traced = network.trace_one(image, &model.output.list())?;
         let scores = &traced.tensors[0];
         let z = scores.data();
-        let score = self.scenario.score(scores)?;
+        let score = self.aim.scenario.score(scores)?;
         let mut others: Vec<usize> = (0..z.len()).filter(|l| *l != self.label).collect();
         others.sort_by(|a, b| z[*b].total_cmp(&z[*a]).then(a.cmp(b)));
         let lead = others.first().map_or(0.0, |l| f64::from(z[*l] - z[self.label]));
@@ -50,7 +63,7 @@ impl Objective for NearestBoundary<'_> {
             let mut cotangent = vec![0.0; z.len()];
             cotangent[other] = 1.0;
             cotangent[self.label] = -1.0;
-            let w = traced.tape.pullback(&[(0, &cotangent)])?;
+            let w = traced.tape.pullback(vec![(0, cotangent)])?;
             let difference = f64::from(z[other] - z[self.label]);
             let distance = difference.abs() / (self.dual(&w) + 1e-12);
             if nearest.as_ref().is_none_or(|n| distance < n.0) {
@@ -64,11 +77,12 @@ impl Objective for NearestBoundary<'_> {
 
 pub(super) fn fab(scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<Outcome> {
     let label = single_class(scenario.truth, "fab")?;
+    let aim = Aim::new(scenario, settings);
     if scenario.model.scores(scenario.image)?.data().len() < 2 {
         return Err(Error::setting("attack fab", "needs at least 2 classes"));
     }
-    let norm = settings.budget.norm;
-    let objective = NearestBoundary { scenario: *scenario, label, norm, tried: settings.targets.max(9) };
+    let norm = settings.norm;
+    let objective = NearestBoundary { aim, label, norm, tried: settings.targets.max(9) };
     // the search itself is free; only what it finds has to be in the budget
     let plan = Plan {
         budget: Budget::free(norm),
@@ -78,15 +92,17 @@ pub(super) fn fab(scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<
         keep: Keep::Nearest,
         enough: None,
         patience: None,
+        finalists: 0,
+        rounds: 0,
         seed: settings.seed,
     };
     let mut best = optimise(&objective, scenario.image, &plan, &|| Box::new(Boundary))?;
     let random = Random::new(settings.seed);
     for restart in 1..settings.restarts {
-        let start = settings.budget.start(scenario.image, &mut random.fork(restart as u64));
+        let start = settings.budget().start(scenario.image, &mut random.fork(restart as u64));
         let plan = Plan { start: Start::From(start), ..plan.clone() };
         let climb = optimise(&objective, scenario.image, &plan, &|| Box::new(Boundary))?;
-        let far = |image: &Image| settings.budget.distance(scenario.image, image);
+        let far = |image: &Image| settings.budget().distance(scenario.image, image);
         if (climb.score, far(&climb.image)) < (best.score, far(&best.image)) {
             best = climb;
         }

@@ -1,7 +1,7 @@
 //! The gradient attacks that differ only in loss, step and plan, and Square, which needs no gradient.
 
 use super::objective::TaskObjective;
-use super::{AttackSettings, Outcome, Scenario};
+use super::{Aim, AttackSettings, Outcome, Scenario};
 use crate::budget::Norm;
 use crate::error::{Error, Result};
 use crate::network::Tensor;
@@ -13,13 +13,15 @@ use crate::task::{Labels, Truth};
 /// The plan that settings ask for.
 pub(super) fn plan(settings: &AttackSettings) -> Plan {
     Plan {
-        budget: settings.budget,
+        budget: settings.budget(),
         start: Start::Random,
         steps: settings.steps,
         restarts: settings.restarts,
         keep: Keep::Best,
         enough: settings.stop_when_fooled.then_some(0.0),
         patience: None,
+        finalists: 0,
+        rounds: 0,
         seed: settings.seed,
     }
 }
@@ -30,25 +32,27 @@ fn climb<'s>(
     kind: LossKind,
     step: &dyn Fn() -> Box<dyn Step + 's>,
 ) -> Result<Outcome> {
-    let loss = Loss { confidence: settings.confidence, ..scenario.loss(kind)? };
-    let objective = TaskObjective { scenario: *scenario, loss, weight: 0.0 };
-    Ok(optimise(&objective, scenario.image, &plan(settings), step)?.into())
+    let loss = Loss { confidence: settings.confidence(), ..scenario.loss(kind)? };
+    let aim = Aim::new(scenario, settings);
+    let objective = TaskObjective { aim, loss, weight: 0.0 };
+    Ok(optimise(&objective, scenario.image, &aim.plan(plan(settings), settings)?, step)?.into())
 }
 
 fn plain(scenario: &Scenario<'_>, settings: &AttackSettings, kind: LossKind) -> Result<Outcome> {
-    climb(scenario, settings, kind, &|| Box::new(Plain { size: settings.step_size }))
+    climb(scenario, settings, kind, &|| Box::new(Plain { size: settings.step_size() }))
 }
 
 pub(super) fn fgsm(scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<Outcome> {
-    let once = AttackSettings { steps: 1, step_size: settings.budget.radius, ..settings.clone() };
-    plain(scenario, &once, LossKind::CrossEntropy)
+    let once = AttackSettings { steps: 1, ..settings.clone() };
+    let size = settings.budget().radius;
+    climb(scenario, &once, LossKind::CrossEntropy, &|| Box::new(Plain { size }))
 }
 
 /// min(ε + 4, ⌈1.25 ε⌉) steps of 1/255, ε in units of 1/255.
 pub(super) fn ifgsm(scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<Outcome> {
-    let epsilon_255 = settings.budget.radius * 255.0;
+    let epsilon_255 = settings.budget().radius * 255.0;
     let steps = (epsilon_255 + 4.0).min((1.25 * epsilon_255 - 1e-3).ceil()).max(1.0) as usize;
-    let settings = AttackSettings { steps, step_size: 1.0 / 255.0, ..settings.clone() };
+    let settings = AttackSettings { steps, step_255: Some(1.0), ..settings.clone() };
     plain(scenario, &settings, LossKind::CrossEntropy)
 }
 
@@ -57,7 +61,7 @@ pub(super) fn pgd(scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<
 }
 
 pub(super) fn mim(scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<Outcome> {
-    let step = || Box::new(Momentum::new(settings.step_size, settings.momentum)) as Box<dyn Step>;
+    let step = || Box::new(Momentum::new(settings.step_size(), settings.momentum as f32)) as Box<dyn Step>;
     climb(scenario, settings, LossKind::CrossEntropy, &step)
 }
 
@@ -95,15 +99,17 @@ pub(super) fn apgd_dlr(scenario: &Scenario<'_>, settings: &AttackSettings) -> Re
 
 /// The targeted ratio towards the runner-up of the clean answer, then the next, and so on; the outcome that hurt most.
 pub(super) fn apgd_t(scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<Outcome> {
-    let scores = scenario.model.scores(scenario.image)?;
+    let aim = Aim::new(scenario, settings);
+    let scores = aim.scores(scenario.image, settings.seed)?;
     let labels = scenario.labels(scenario.truth)?;
+    let own = aim.plan(plan(settings), settings)?;
     let classes = scores.extents(&scenario.model.output)?.channels;
     let mut best: Option<Outcome> = None;
     for rank in 0..settings.targets.min(classes.saturating_sub(1)).max(1) {
         let wanted = ranked(&scores, &labels, rank)?;
         let loss = Loss { wanted: Some(wanted), ..Loss::against(LossKind::DlrTargeted, labels.clone()) };
-        let objective = TaskObjective { scenario: *scenario, loss, weight: 0.0 };
-        let plan = Plan { seed: settings.seed.wrapping_add(rank as u64), ..plan(settings) };
+        let objective = TaskObjective { aim, loss, weight: 0.0 };
+        let plan = Plan { seed: settings.seed.wrapping_add(rank as u64), ..own.clone() };
         let outcome: Outcome =
             optimise(&objective, scenario.image, &plan, &|| Box::new(Adaptive::new()))?.into();
         if best.as_ref().is_none_or(|b| (outcome.score, -outcome.value) < (b.score, -b.value)) {
@@ -133,7 +139,7 @@ fn ranked(scores: &Tensor, labels: &Labels, rank: usize) -> Result<Labels> {
 
 pub(super) fn square(scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<Outcome> {
     // the published shares of the first square
-    let share = if settings.budget.norm == Norm::Linf { 0.8 } else { 0.1 };
+    let share = if settings.norm == Norm::Linf { 0.8 } else { 0.1 };
     let own = scenario.model.task.own_loss(scenario.truth).is_some();
     let kind = if own { LossKind::CrossEntropy } else { LossKind::Margin };
     climb(scenario, settings, kind, &|| Box::new(Square { share }))
@@ -149,14 +155,15 @@ fn adaptive_with<'s>(
         return Err(Error::setting("attack adaptive", "needs the objective that the defence raises"));
     }
     let loss = scenario.loss(LossKind::CrossEntropy)?;
-    let objective = TaskObjective { scenario: *scenario, loss, weight: settings.weight };
-    // the bare network's score knows nothing of the second term
+    let aim = Aim::new(scenario, settings);
+    let objective = TaskObjective { aim, loss, weight: settings.weight };
+    // the score of the answer knows nothing of the second term
     let plan = Plan { keep: Keep::Highest, ..plan(settings) };
-    Ok(optimise(&objective, scenario.image, &plan, step)?.into())
+    Ok(optimise(&objective, scenario.image, &aim.plan(plan, settings)?, step)?.into())
 }
 
 pub(super) fn adaptive(scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<Outcome> {
-    adaptive_with(scenario, settings, &|| Box::new(Plain { size: settings.step_size }))
+    adaptive_with(scenario, settings, &|| Box::new(Plain { size: settings.step_size() }))
 }
 
 pub(super) fn adaptive_apgd(scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<Outcome> {

@@ -4,7 +4,7 @@
 //! change found is larger than the budget, the outcome is pulled back into it, and counts as it is then.
 
 use super::family::single_class;
-use super::{AttackSettings, Outcome, Scenario};
+use super::{Aim, AttackSettings, Outcome, Scenario};
 use crate::budget::{Budget, Norm};
 use crate::error::{Error, Result};
 use crate::image::Image;
@@ -19,7 +19,7 @@ const SEARCHES: usize = 9;
 const RATE: f32 = 0.01;
 
 struct Penalised<'a> {
-    scenario: Scenario<'a>,
+    aim: Aim<'a>,
     loss: Loss,
     weight: f64,
 }
@@ -32,39 +32,38 @@ impl Objective for Penalised<'_> {
         random: &Random,
         want_gradient: bool,
     ) -> Result<Evaluation> {
-        let model = self.scenario.model;
-        let losses = vec![(self.weight, &self.loss)];
-        let terms = Terms { output: &model.output, feature: &model.feature, losses, views: vec![] };
-        let mut seen = terms.evaluate(&*model.network, image, progress, random, want_gradient)?;
-        let pairs = || image.pixels().iter().zip(self.scenario.image.pixels());
+        let model = self.aim.scenario.model;
+        let mut seen = self.aim.mean(image, random, |network| {
+            let losses = vec![(self.weight, &self.loss)];
+            let terms = Terms { output: Some(&model.output), feature: &model.feature, losses, views: vec![] };
+            let seen = terms.evaluate(network, image, progress, random, want_gradient)?;
+            let score = seen.scores.as_ref().map_or(Ok(1.0), |s| self.aim.scenario.score(s))?;
+            Ok(Evaluation { value: seen.value, gradient: seen.gradient, score, loss: Some(seen.parts[0]) })
+        })?;
+        let pairs = || image.pixels().iter().zip(self.aim.scenario.image.pixels());
         if let Some(gradient) = &mut seen.gradient {
             gradient.iter_mut().zip(pairs()).for_each(|(g, (a, b))| *g -= 2.0 * (a - b));
         }
-        let squares: f64 = pairs().map(|(a, b)| f64::from(a - b).powi(2)).sum();
-        let score = seen.scores.as_ref().map_or(Ok(1.0), |s| self.scenario.score(s))?;
-        Ok(Evaluation {
-            value: seen.value - squares,
-            gradient: seen.gradient,
-            score,
-            loss: Some(seen.parts[0]),
-        })
+        seen.value -= pairs().map(|(a, b)| f64::from(a - b).powi(2)).sum::<f64>();
+        Ok(seen)
     }
 }
 
 pub(super) fn cw_l2(scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<Outcome> {
-    if settings.budget.norm != Norm::L2 {
+    if settings.norm != Norm::L2 {
         return Err(Error::setting("attack cw-l2", "measures its change in L2; use cw for L∞"));
     }
     single_class(scenario.truth, "cw-l2")?;
-    let confidence = if settings.confidence.is_finite() { settings.confidence } else { 0.0 };
+    let aim = Aim::new(scenario, settings);
+    let confidence = settings.confidence.unwrap_or(0.0) as f32;
     let (mut low, mut high, mut weight) = (0.0f64, f64::INFINITY, 1.0);
     let mut best: Option<Outcome> = None;
     let mut trace = Vec::new();
-    let distance = |image: &Image| settings.budget.distance(scenario.image, image);
+    let distance = |image: &Image| settings.budget().distance(scenario.image, image);
     for _ in 0..SEARCHES {
         let mut loss = scenario.loss(LossKind::Margin)?;
         loss.confidence = confidence;
-        let objective = Penalised { scenario: *scenario, loss, weight };
+        let objective = Penalised { aim, loss, weight };
         let plan = Plan {
             budget: Budget::free(Norm::L2),
             start: Start::Origin,
@@ -73,6 +72,8 @@ pub(super) fn cw_l2(scenario: &Scenario<'_>, settings: &AttackSettings) -> Resul
             keep: Keep::Nearest,
             enough: None,
             patience: None,
+            finalists: 0,
+            rounds: 0,
             seed: settings.seed,
         };
         let mut outcome: Outcome =
@@ -99,9 +100,8 @@ pub(super) fn finish(
     mut image: Image,
     trace: Vec<crate::optimise::Record>,
 ) -> Result<Outcome> {
-    settings.budget.project(scenario.image, &mut image);
-    let scores = scenario.model.scores(&image)?;
-    let score = scenario.score(&scores)?;
-    let value = -settings.budget.distance(scenario.image, &image);
+    settings.budget().project(scenario.image, &mut image);
+    let score = scenario.score(&Aim::new(scenario, settings).scores(&image, settings.seed)?)?;
+    let value = -settings.budget().distance(scenario.image, &image);
     Ok(Outcome { image, score, value, trace })
 }

@@ -1,14 +1,15 @@
-//! Attacks: recipes for the one loop. Each is a objective, a step and a plan; all stay in the budget and in [0, 1].
+//! Attacks: recipes for the one loop. Each is an objective, a step and a plan; all stay in the budget and in [0, 1].
 //!
-//! An attack maximises a loss at the true labels, or minimises it at wanted ones. Those that know of a defence look through it.
-//! The table [`ATTACKS`] is the whole list.
+//! An attack maximises a loss at the true labels, or minimises it at wanted ones. Aimed through a pipeline it differentiates the defended network by
+//! an estimator, averaged over draws ([`Aim`]); so every attack of the table [`ATTACKS`] exists through every defence.
 
+mod aim;
+mod alarm;
 mod boundary;
 mod family;
 mod minimal;
 mod objective;
-mod through;
-mod unrolled;
+mod settings;
 mod worst;
 
 #[cfg(test)]
@@ -16,20 +17,24 @@ mod tests;
 #[cfg(test)]
 mod unchanged;
 
+pub(crate) use aim::Aim;
+pub use aim::FINALISTS;
 pub use objective::TaskObjective;
-pub use through::DefendedObjective;
-pub use unrolled::UnrolledObjective;
-pub use worst::{Verdicts, worst_case};
+pub(crate) use settings::check_radius;
+pub use settings::{AttackSettings, Estimator};
+pub use worst::{Attempt, Verdicts, worst_case};
 
-use crate::budget::{Budget, Norm};
-use crate::defence::Defence;
+use crate::budget::Norm;
 use crate::error::{Error, Result};
 use crate::image::{Image, LabelMap};
 use crate::model::Model;
 use crate::objective::ViewObjective;
 use crate::optimise::{Optimum, Record};
+use crate::pipeline::Pipeline;
 use crate::random::Random;
+use crate::settings::{Entry, Spec};
 use crate::task::{Truth, instance::Instance};
+use settings::{COMMON, THROUGH};
 
 /// What is attacked.
 #[derive(Clone, Copy)]
@@ -42,65 +47,21 @@ pub struct Scenario<'a> {
     pub truth: &'a Truth,
     /// What the attacker wants said, for a targeted attack.
     pub target: Option<&'a Truth>,
-    /// The defence that the attacker knows of.
-    pub defence: Option<&'a Defence>,
+    /// What is deployed in front of the model, if the attacker is to be judged or to look through it.
+    pub pipeline: Option<&'a Pipeline>,
     /// The objective that an adaptive attacker keeps high.
     pub objective: Option<&'a dyn ViewObjective>,
 }
 
-/// How hard to attack.
-#[derive(Clone, Debug)]
-pub struct AttackSettings {
-    /// How far it may go.
-    pub budget: Budget,
-    /// Steps; for `square`, queries.
-    pub steps: usize,
-    /// Size of a step.
-    pub step_size: f32,
-    /// Starts.
-    pub restarts: usize,
-    /// How much of the past MIM keeps.
-    pub momentum: f32,
-    /// Beyond this margin, margin losses stop growing.
-    pub confidence: f32,
-    /// Weight of the adaptive attack's second term.
-    pub weight: f64,
-    /// Draws of the defence's randomness that an expectation averages.
-    pub draws: usize,
-    /// Steps of APGD on the bare network that an attack through the defence starts from; 0 for a random start.
-    pub warm_steps: usize,
-    /// Classes that `apgd-t` aims at.
-    pub targets: usize,
-    /// How sharp the tanh is that stands for a sign in the unrolled defence.
-    pub sharpness: f32,
-    /// Whether to stop as soon as the answer is wrong.
-    pub stop_when_fooled: bool,
-    /// The seed.
-    pub seed: u64,
-}
+impl<'a> Scenario<'a> {
+    /// An attack on the bare model.
+    pub fn new(model: &'a Model, image: &'a Image, truth: &'a Truth) -> Self {
+        Self { model, image, truth, target: None, pipeline: None, objective: None }
+    }
 
-impl AttackSettings {
-    /// Twenty steps of 1/255, or of a twentieth of an L2 ball times two and a half.
-    pub fn new(budget: Budget) -> Self {
-        let step_size = match budget.norm {
-            Norm::Linf => 1.0 / 255.0,
-            Norm::L2 => 2.5 * budget.radius / 20.0,
-        };
-        Self {
-            budget,
-            steps: 20,
-            step_size,
-            restarts: 1,
-            momentum: 0.5,
-            confidence: f32::INFINITY,
-            weight: 1000.0,
-            draws: 20,
-            warm_steps: 0,
-            targets: 9,
-            sharpness: 1.0,
-            stop_when_fooled: false,
-            seed: 0,
-        }
+    /// An attack on a pipeline.
+    pub fn through(pipeline: &'a Pipeline, image: &'a Image, truth: &'a Truth) -> Self {
+        Self { pipeline: Some(pipeline), ..Self::new(&pipeline.model, image, truth) }
     }
 }
 
@@ -123,93 +84,226 @@ impl From<Optimum> for Outcome {
     }
 }
 
-/// One attack.
-pub struct Attack {
+/// One attack of the table.
+pub struct AttackKind {
     /// Its name.
     pub name: &'static str,
     /// What it is, in a line.
     pub about: &'static str,
     /// Whether it can aim at a target.
     pub targeted: bool,
-    /// Whether it needs to know the defence.
-    pub needs_defence: bool,
+    /// Whether it reads the objective of the defence, to keep it high.
+    pub reads_objective: bool,
+    /// What it is where there is no defence to look through.
+    pub base: &'static str,
+    reads: &'static [&'static str],
+    preset: fn(&mut AttackSettings),
     recipe: fn(&Scenario<'_>, &AttackSettings) -> Result<Outcome>,
 }
+
+type Recipe = fn(&Scenario<'_>, &AttackSettings) -> Result<Outcome>;
+
+/// The names of several lists in one.
+const fn joined<const N: usize>(lists: &[&[&'static str]]) -> [&'static str; N] {
+    let mut all = [""; N];
+    let (mut list, mut next) = (0, 0);
+    while list < lists.len() {
+        let mut i = 0;
+        while i < lists[list].len() {
+            all[next] = lists[list][i];
+            next += 1;
+            i += 1;
+        }
+        list += 1;
+    }
+    assert!(next == N, "the length is the sum of the lists'");
+    all
+}
+
+static ONE_STEP: [&str; 11] = joined(&[&COMMON, &THROUGH]);
+static SIGNED: [&str; 14] = joined(&[&COMMON, &["steps", "step_size", "stop_when_fooled"], &THROUGH]);
+static MOMENTUM: [&str; 15] = joined(&[&SIGNED, &["momentum"]]);
+static MARGIN: [&str; 15] = joined(&[&SIGNED, &["confidence"]]);
+static LEAST_L2: [&str; 12] = joined(&[&["epsilon", "norm", "seed", "steps", "confidence"], &THROUGH]);
+static APGD: [&str; 13] = joined(&[&COMMON, &["steps", "stop_when_fooled"], &THROUGH]);
+static CLASSES: [&str; 14] = joined(&[&APGD, &["targets"]]);
+static QUERIES: [&str; 14] = joined(&[&APGD, &["confidence"]]);
+static ADAPTIVE: [&str; 15] = joined(&[&SIGNED, &["weight"]]);
+static ADAPTIVE_APGD: [&str; 14] = joined(&[&APGD, &["weight"]]);
+static BARE: [&str; 7] = joined(&[&COMMON, &["steps", "step_size", "stop_when_fooled"]]);
+static BPDA: [&str; 8] = joined(&[&BARE, &["warm_steps"]]);
+static BPDA_EOT: [&str; 9] = joined(&[&BPDA, &["draws"]]);
+static UNROLLED: [&str; 9] = joined(&[&BPDA, &["sharpness"]]);
+static UNROLLED_EOT: [&str; 10] = joined(&[&UNROLLED, &["draws"]]);
 
 const fn attack(
     name: &'static str,
     about: &'static str,
     targeted: bool,
-    recipe: fn(&Scenario<'_>, &AttackSettings) -> Result<Outcome>,
-) -> Attack {
-    Attack { name, about, targeted, needs_defence: false, recipe }
+    reads: &'static [&'static str],
+    recipe: Recipe,
+) -> AttackKind {
+    AttackKind { name, about, targeted, reads_objective: false, base: name, reads, preset: |_| {}, recipe }
 }
 
-const fn through(
+/// PGD through the defence under the name that papers use. What it keeps is the iterate that its own draws liked best, as it always was.
+const fn alias(
     name: &'static str,
     about: &'static str,
-    recipe: fn(&Scenario<'_>, &AttackSettings) -> Result<Outcome>,
-) -> Attack {
-    Attack { name, about, targeted: true, needs_defence: true, recipe }
+    reads: &'static [&'static str],
+    preset: fn(&mut AttackSettings),
+) -> AttackKind {
+    AttackKind { base: "pgd", preset, ..attack(name, about, true, reads, family::pgd) }
+}
+
+fn identity(settings: &mut AttackSettings) {
+    *settings = AttackSettings { estimator: Some(Estimator::Identity), judge_draws: 0, ..settings.clone() };
+}
+
+fn exact(settings: &mut AttackSettings) {
+    *settings = AttackSettings { estimator: Some(Estimator::Exact), judge_draws: 0, ..settings.clone() };
 }
 
 /// Every attack.
-pub static ATTACKS: [Attack; 23] = [
-    attack("fgsm", "one step of the whole radius", true, family::fgsm),
-    attack("ifgsm", "steps of 1/255, as many as the radius asks for", true, family::ifgsm),
-    attack("pgd", "steps along the sign of the gradient, projected", true, family::pgd),
-    attack("mim", "steps along a momentum of normalised gradients", true, family::mim),
-    attack("cw", "PGD on the margin", true, family::cw),
-    attack(
-        "cw-l2",
-        "the least L2 change by Adam in tanh space and a search for the weight",
-        true,
-        minimal::cw_l2,
-    ),
-    attack("houdini", "PGD on the chance that noise overturns the margin", true, family::houdini),
-    attack("segpgd", "PGD that turns from right to wrong pixels", true, family::segpgd),
-    attack("masked-ce", "PGD on the pixels that are still right", true, family::masked),
-    attack("jensen-shannon", "PGD on the Jensen-Shannon divergence", true, family::jensen_shannon),
-    attack("apgd-ce", "APGD on cross-entropy", true, family::apgd_ce),
-    attack("apgd-dlr", "APGD on the difference of logits ratio", false, family::apgd_dlr),
-    attack("apgd-t", "APGD on the targeted ratio, class after class", false, family::apgd_t),
-    attack("fab", "the least change by steps onto the linearised boundary", false, boundary::fab),
-    attack("square", "random squares, no gradient", true, family::square),
-    attack("adaptive", "PGD that also keeps the views alike", true, family::adaptive),
-    attack("adaptive-apgd", "APGD that also keeps the views alike", true, family::adaptive_apgd),
-    attack("transfer", "PGD on the bare network, to be shown to the defended one", true, family::pgd),
-    through("bpda", "PGD through the defence taken for the identity", through::bpda),
-    through("bpda-eot", "the same, averaged over the defence's randomness", through::bpda_eot),
-    through("fixed-seed", "the same, knowing the defence's random numbers", through::fixed_seed),
-    through("unrolled", "PGD on the gradient through the defence's steps", unrolled::unrolled),
-    through("unrolled-eot", "the same, averaged over the defence's randomness", unrolled::unrolled_eot),
+pub static ATTACKS: [AttackKind; 23] = [
+    attack("fgsm", "one step of the whole radius", true, &ONE_STEP, family::fgsm),
+    attack("ifgsm", "steps of 1/255, as many as the radius asks for", true, &ONE_STEP, family::ifgsm),
+    attack("pgd", "steps along the sign of the gradient, projected", true, &SIGNED, family::pgd),
+    attack("mim", "steps along a momentum of normalised gradients", true, &MOMENTUM, family::mim),
+    attack("cw", "PGD on the margin", true, &MARGIN, family::cw),
+    AttackKind {
+        preset: |s| s.norm = Norm::L2,
+        ..attack(
+            "cw-l2",
+            "the least L2 change by Adam in tanh space and a search for the weight",
+            true,
+            &LEAST_L2,
+            minimal::cw_l2,
+        )
+    },
+    attack("houdini", "PGD on the chance that noise overturns the margin", true, &SIGNED, family::houdini),
+    attack("segpgd", "PGD that turns from right to wrong pixels", true, &SIGNED, family::segpgd),
+    attack("masked-ce", "PGD on the pixels that are still right", true, &SIGNED, family::masked),
+    attack("jensen-shannon", "PGD on the Jensen-Shannon divergence", true, &SIGNED, family::jensen_shannon),
+    attack("apgd-ce", "APGD on cross-entropy", true, &APGD, family::apgd_ce),
+    attack("apgd-dlr", "APGD on the difference of logits ratio", false, &APGD, family::apgd_dlr),
+    attack("apgd-t", "APGD on the targeted ratio, class after class", false, &CLASSES, family::apgd_t),
+    attack("fab", "the least change by steps onto the linearised boundary", false, &CLASSES, boundary::fab),
+    attack("square", "random squares, no gradient", true, &QUERIES, family::square),
+    AttackKind {
+        reads_objective: true,
+        ..attack("adaptive", "PGD that also keeps the views alike", true, &ADAPTIVE, family::adaptive)
+    },
+    AttackKind {
+        reads_objective: true,
+        ..attack(
+            "adaptive-apgd",
+            "APGD that also keeps the views alike",
+            true,
+            &ADAPTIVE_APGD,
+            family::adaptive_apgd,
+        )
+    },
+    alias("transfer", "PGD on the bare network, to be shown to the defended one", &BARE, |_| {}),
+    alias("bpda", "PGD through the defence taken for the identity", &BPDA, identity),
+    alias("bpda-eot", "the same, averaged over the defence's randomness", &BPDA_EOT, |s| {
+        identity(s);
+        s.draws = 20;
+    }),
+    alias("fixed-seed", "the same, knowing the defence's random numbers", &BPDA, |s| {
+        identity(s);
+        s.known_draw = true;
+    }),
+    alias("unrolled", "PGD on the gradient through the defence's steps", &UNROLLED, exact),
+    alias("unrolled-eot", "the same, averaged over the defence's randomness", &UNROLLED_EOT, |s| {
+        exact(s);
+        s.draws = 20;
+    }),
 ];
 
+impl Entry for AttackKind {
+    type Settings = AttackSettings;
+    const KIND: &'static str = "attack";
+
+    fn table() -> &'static [Self] {
+        &ATTACKS
+    }
+
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn about(&self) -> &'static str {
+        self.about
+    }
+
+    fn reads(&self) -> &'static [&'static str] {
+        self.reads
+    }
+
+    fn defaults(&self) -> AttackSettings {
+        let mut settings = AttackSettings::default();
+        (self.preset)(&mut settings);
+        settings
+    }
+}
+
+/// An attack of the table with its settings.
+pub type Attack = Spec<AttackKind>;
+
 impl Attack {
-    /// The attack of this name.
-    ///
-    /// # Errors
-    /// Listing the names there are.
-    pub fn named(name: &str) -> Result<&'static Self> {
-        ATTACKS.iter().find(|a| a.name == name).ok_or_else(|| {
-            let names: Vec<_> = ATTACKS.iter().map(|a| a.name).collect();
-            Error::setting(format!("attack {name}"), format!("is not one of {}", names.join(", ")))
-        })
+    /// The same with a radius between pixel values in [0, 1].
+    #[must_use]
+    pub fn epsilon(mut self, epsilon: f64) -> Self {
+        self.settings_mut().epsilon_255 = 255.0 * epsilon;
+        self
+    }
+
+    /// The same with a seed.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.settings_mut().seed = seed;
+        self
+    }
+
+    /// Whether it looks through the defence that it meets.
+    pub fn looks_through(&self) -> bool {
+        self.settings().looks_through().is_some()
+    }
+
+    /// The attack as it is where there is no defence to look through: its base, without what only concerns a defence.
+    pub fn on_bare_network(&self) -> Self {
+        let base = Self::named(self.entry().base).unwrap_or_else(|_| self.clone());
+        let plain = AttackSettings::default();
+        let settings = AttackSettings {
+            estimator: None,
+            draws: plain.draws,
+            known_draw: false,
+            warm_steps: 0,
+            sharpness: plain.sharpness,
+            judge_draws: plain.judge_draws,
+            evade: 0.0,
+            ..self.settings().clone()
+        };
+        let mut bare = base;
+        *bare.settings_mut() = settings;
+        bare
     }
 
     /// Attacks.
     ///
     /// # Errors
     /// If the attack cannot be made on this task, norm or number of classes, or the network fails.
-    pub fn run(&self, scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<Outcome> {
-        settings.budget.check()?;
-        if scenario.target.is_some() && !self.targeted {
-            return Err(Error::setting(format!("attack {}", self.name), "has no targeted form"));
+    pub fn run(&self, scenario: &Scenario<'_>) -> Result<Outcome> {
+        self.check()?;
+        let refuse = |reason: &str| Err(Error::setting(format!("attack {}", self.name()), reason));
+        if scenario.target.is_some() && !self.entry().targeted {
+            return refuse("has no targeted form");
         }
-        if self.needs_defence && scenario.defence.is_none() {
-            return Err(Error::setting(format!("attack {}", self.name), "needs a defence to look through"));
+        if self.looks_through() && scenario.pipeline.is_none() {
+            return refuse("needs a defence to look through");
         }
-        (self.recipe)(scenario, settings)
+        (self.entry().recipe)(scenario, self.settings())
     }
 }
 

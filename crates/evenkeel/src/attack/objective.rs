@@ -1,9 +1,9 @@
-//! The task's objective: the height of an image is a loss on its scores, plus whatever an adaptive attacker adds.
+//! The task's objective: a loss on the attacked network's scores, plus whatever an adaptive attacker adds.
 
-use super::Scenario;
+use super::{Aim, Scenario};
 use crate::error::{Error, Result};
 use crate::image::Image;
-use crate::network::Tensor;
+use crate::network::{Network, Tensor};
 use crate::objective::{Loss, LossKind, Progress, Terms, ViewTerm};
 use crate::optimise::{Evaluation, Objective};
 use crate::random::Random;
@@ -11,8 +11,7 @@ use crate::task::{Labels, Truth};
 
 /// A loss at the image itself.
 pub struct TaskObjective<'a> {
-    /// What is attacked.
-    pub scenario: Scenario<'a>,
+    pub(crate) aim: Aim<'a>,
     /// The loss, to be raised.
     pub loss: Loss,
     /// Weight of the scenario's view objective, evaluated at the attacked image.
@@ -61,6 +60,33 @@ impl Scenario<'_> {
     }
 }
 
+impl TaskObjective<'_> {
+    /// The loss on a network's scores, and the view objective where its features are the image's own.
+    fn on(
+        &self,
+        network: &dyn Network,
+        views: Vec<ViewTerm<'_>>,
+        (image, progress, random): (&Image, Progress, &Random),
+        want_gradient: bool,
+    ) -> Result<Evaluation> {
+        let model = self.aim.scenario.model;
+        let terms = Terms {
+            output: Some(&model.output),
+            feature: &model.feature,
+            losses: vec![(1.0, &self.loss)],
+            views,
+        };
+        let seen = terms.evaluate(network, image, progress, random, want_gradient)?;
+        let score = seen.scores.as_ref().map_or(Ok(1.0), |scores| self.aim.scenario.score(scores))?;
+        Ok(Evaluation { value: seen.value, gradient: seen.gradient, score, loss: Some(seen.parts[0]) })
+    }
+
+    fn view_terms(&self) -> Vec<ViewTerm<'_>> {
+        let objective = self.aim.scenario.objective.filter(|_| self.weight != 0.0);
+        objective.map(|objective| ViewTerm { weight: self.weight, objective }).into_iter().collect()
+    }
+}
+
 impl Objective for TaskObjective<'_> {
     fn evaluate(
         &self,
@@ -69,17 +95,22 @@ impl Objective for TaskObjective<'_> {
         random: &Random,
         want_gradient: bool,
     ) -> Result<Evaluation> {
-        let model = self.scenario.model;
-        let objective = self.scenario.objective.filter(|_| self.weight != 0.0);
-        let views =
-            objective.map(|objective| ViewTerm { weight: self.weight, objective }).into_iter().collect();
-        let terms =
-            Terms { output: &model.output, feature: &model.feature, losses: vec![(1.0, &self.loss)], views };
-        let seen = terms.evaluate(&*model.network, image, progress, random, want_gradient)?;
-        let score = match &seen.scores {
-            Some(scores) => self.scenario.score(scores)?,
-            None => 1.0,
-        };
-        Ok(Evaluation { value: seen.value, gradient: seen.gradient, score, loss: Some(seen.parts[0]) })
+        let at = (image, progress, random);
+        if self.aim.through.is_none() {
+            return self.on(&*self.aim.scenario.model.network, self.view_terms(), at, want_gradient);
+        }
+        let mut seen = self.aim.mean(image, random, |network| self.on(network, vec![], at, want_gradient))?;
+        let views = self.view_terms();
+        if !views.is_empty() {
+            // the views are those of the attacked image itself, before any defence
+            let model = self.aim.scenario.model;
+            let terms = Terms { output: None, feature: &model.feature, losses: vec![], views };
+            let own = terms.evaluate(&*model.network, image, progress, random, want_gradient)?;
+            seen.value += own.value;
+            if let (Some(sum), Some(own)) = (&mut seen.gradient, &own.gradient) {
+                sum.iter_mut().zip(own).for_each(|(s, o)| *s += o);
+            }
+        }
+        Ok(seen)
     }
 }

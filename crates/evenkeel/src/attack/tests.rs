@@ -1,11 +1,16 @@
 //! What every attack must hold, on a linear network whose optimum is known and on small convolutional ones; and torchattacks.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::*;
-use crate::defence::{DefenceSettings, Schedule};
+use crate::budget::Budget;
+use crate::defence::{Defence, DefenceSpec, Schedule};
+use crate::detect::Heads;
 use crate::objective::{Equivariance, LossKind, Progress};
-use crate::optimise::Objective;
+use crate::optimise::{Evaluation, Objective};
+use crate::settings::Choice;
 use crate::task::{Classification, Semantic};
 use crate::toy::{Conv, Layer, Linear, picture};
 use crate::view::{ViewRule, ViewSet};
@@ -29,27 +34,27 @@ fn few_views(fixed: bool) -> ViewSet {
     ViewSet::of(vec![ViewRule::of("flip", &[]).unwrap(), rotate]).fitted(fixed, 1)
 }
 
-fn small_defence(model: &Model, budget: Budget, steps: usize, noise: bool) -> Defence {
-    let views = few_views(model.network.fixed_size().is_some());
-    let schedule = if noise { Schedule::Paper } else { Schedule::Sgd };
-    let settings = DefenceSettings { views, steps, schedule, ..DefenceSettings::standard(budget) };
-    Defence::named("equivariance", model, settings).unwrap()
+fn defence_of(model: &Model, budget: Budget, schedule: &str) -> Defence {
+    let spec = DefenceSpec::named("equivariance")
+        .unwrap()
+        .with_views(few_views(model.network.fixed_size().is_some()));
+    let spec = spec.with("steps", 2usize).unwrap().with("schedule", schedule).unwrap();
+    let spec =
+        spec.with("norm", budget.norm.name()).unwrap().with("epsilon", f64::from(budget.radius)).unwrap();
+    spec.build(model, &Heads::default()).unwrap()
 }
 
 /// Two steps of a schedule over two cheap views.
 pub(super) fn small_defence_of(model: &Model, schedule: &str) -> Defence {
-    let (views, schedule) = (few_views(false), Schedule::named(schedule).unwrap());
-    let settings =
-        DefenceSettings { views, steps: 2, schedule, ..DefenceSettings::standard(Budget::linf(0.02)) };
-    Defence::named("equivariance", model, settings).unwrap()
+    defence_of(model, Budget::linf(0.02), schedule)
 }
 
 /// A scenario on the network's own answer.
 pub(super) struct Scene {
-    pub(super) model: Model,
+    pub(super) model: Arc<Model>,
     image: Image,
     pub(super) truth: Truth,
-    pub(super) defence: Defence,
+    pub(super) pipeline: Pipeline,
     objective: Equivariance,
 }
 
@@ -57,29 +62,41 @@ impl Scene {
     pub(super) fn new(model: Model, size: (usize, usize)) -> Self {
         let image = picture(size, 1);
         let truth = model.task.as_truth(&model.predict(&image).unwrap());
-        let defence = small_defence(&model, Budget::linf(0.01), 2, true);
+        let model = Arc::new(model);
+        let defence = defence_of(&model, Budget::linf(0.01), "paper");
+        let pipeline = Pipeline::new(model.clone()).with_defence(defence);
         let objective = Equivariance::new(few_views(model.network.fixed_size().is_some()));
-        Self { model, image, truth, defence, objective }
+        Self { model, image, truth, pipeline, objective }
     }
 
     pub(super) fn scenario(&self) -> Scenario<'_> {
-        Scenario {
-            model: &self.model,
-            image: &self.image,
-            truth: &self.truth,
-            target: None,
-            defence: Some(&self.defence),
-            objective: Some(&self.objective),
-        }
+        let objective: Option<&dyn ViewObjective> = Some(&self.objective);
+        Scenario { objective, ..Scenario::through(&self.pipeline, &self.image, &self.truth) }
+    }
+
+    fn run(&self, attack: &Attack) -> Result<Outcome> {
+        attack.run(&self.scenario())
     }
 }
 
-fn quick(budget: Budget) -> AttackSettings {
-    AttackSettings { steps: 6, draws: 2, targets: 3, weight: 1.0, ..AttackSettings::new(budget) }
+/// The attack of a name with other settings.
+pub(super) fn changed(name: &str, budget: Budget, change: impl FnOnce(&mut AttackSettings)) -> Attack {
+    let mut attack = Attack::named(name).unwrap();
+    let settings = attack.settings_mut();
+    (settings.norm, settings.epsilon_255) = (budget.norm, 255.0 * f64::from(budget.radius));
+    change(settings);
+    attack
+}
+
+fn quick(name: &str, budget: Budget) -> Attack {
+    changed(name, budget, |s| {
+        (s.steps, s.targets, s.weight) = (6, 3, 1.0);
+        s.draws = s.draws.min(2);
+    })
 }
 
 /// Which attacks cannot be made where: they must say so.
-fn refuses(attack: &Attack, segments: bool, norm: Norm) -> bool {
+fn refuses(attack: &AttackKind, segments: bool, norm: Norm) -> bool {
     let for_classifiers = ["fab", "cw-l2"].contains(&attack.name);
     (for_classifiers && segments) || (attack.name == "cw-l2" && norm == Norm::Linf)
 }
@@ -97,7 +114,7 @@ fn every_attack_stays_inside_and_repeats_for_any_thread_count() {
         let segments = scene.model.task.name() == "semantic";
         for attack in &ATTACKS {
             for budget in [Budget::linf(0.05), Budget::l2(0.7)] {
-                let run = || attack.run(&scene.scenario(), &quick(budget));
+                let run = || scene.run(&quick(attack.name, budget));
                 let first = one.install(run);
                 if refuses(attack, segments, budget.norm) {
                     assert!(first.unwrap_err().to_string().contains(attack.name));
@@ -107,8 +124,7 @@ fn every_attack_stays_inside_and_repeats_for_any_thread_count() {
                 assert!(budget.contains(&scene.image, &first.image), "{} left its budget", attack.name);
                 let second = three.install(run).unwrap();
                 assert!(first.image == second.image, "{} depends on threads", attack.name);
-                let other = AttackSettings { seed: 9, ..quick(budget) };
-                assert!(attack.run(&scene.scenario(), &other).is_ok());
+                assert!(scene.run(&quick(attack.name, budget).seed(9)).is_ok());
             }
         }
     }
@@ -118,15 +134,13 @@ fn every_attack_stays_inside_and_repeats_for_any_thread_count() {
 fn what_is_kept_is_the_best_that_was_seen() {
     let scene = Scene::new(segmenter(), (16, 16));
     for name in ["pgd", "mim", "cw", "houdini", "segpgd", "apgd-ce", "square", "bpda"] {
-        let outcome =
-            Attack::named(name).unwrap().run(&scene.scenario(), &quick(Budget::linf(0.05))).unwrap();
+        let outcome = scene.run(&quick(name, Budget::linf(0.05))).unwrap();
         let lowest = outcome.trace.iter().map(|r| r.score).fold(f64::INFINITY, f64::min);
         assert_eq!(outcome.score, lowest, "{name}");
     }
     // who wants two things is not judged by one of them
     for name in ["adaptive", "adaptive-apgd"] {
-        let outcome =
-            Attack::named(name).unwrap().run(&scene.scenario(), &quick(Budget::linf(0.05))).unwrap();
+        let outcome = scene.run(&quick(name, Budget::linf(0.05))).unwrap();
         let highest = outcome.trace.iter().map(|r| r.value).fold(f64::NEG_INFINITY, f64::max);
         assert_eq!(outcome.value, highest, "{name}");
     }
@@ -136,16 +150,15 @@ fn what_is_kept_is_the_best_that_was_seen() {
 fn more_steps_and_larger_budgets_are_never_weaker() {
     let scene = Scene::new(classifier(false), (16, 16));
     for name in ["pgd", "mim", "cw", "apgd-ce", "apgd-dlr", "houdini"] {
-        let attack = Attack::named(name).unwrap();
         let value = |steps, radius| {
-            let settings = AttackSettings { steps, ..quick(Budget::linf(radius)) };
-            let outcome = attack.run(&scene.scenario(), &settings).unwrap();
+            let attack = quick(name, Budget::linf(radius)).with("steps", steps as usize).unwrap();
+            let outcome = scene.run(&attack).unwrap();
             (outcome.score, -outcome.value)
         };
         assert!(value(12, 0.02) <= value(4, 0.02), "{name}: more steps were weaker");
         assert!(value(12, 0.04) <= value(12, 0.02), "{name}: a larger budget was weaker");
-        let free = AttackSettings { steps: 60, step_size: 0.05, ..quick(Budget::linf(1.0)) };
-        assert_eq!(attack.run(&scene.scenario(), &free).unwrap().score, 0.0, "{name} unbounded");
+        let free = changed(name, Budget::linf(1.0), |s| (s.steps, s.step_255) = (60, Some(12.75)));
+        assert_eq!(scene.run(&free).unwrap().score, 0.0, "{name} unbounded");
     }
 }
 
@@ -162,22 +175,14 @@ fn gradient_attacks_reach_the_optimum_of_a_linear_network() {
         let Truth::Class(y) = truth else { unreachable!() };
         f64::from(scores.data()[1 - y] - scores.data()[y])
     };
-    let scenario = Scenario {
-        model: &model,
-        image: &image,
-        truth: &truth,
-        target: None,
-        defence: None,
-        objective: None,
-    };
+    let scenario = Scenario::new(&model, &image, &truth);
     let one_norm: f64 = difference.iter().map(|d| f64::from(d.abs())).sum();
     for (budget, dual) in
         [(Budget::linf(0.03), one_norm), (Budget::l2(0.3), crate::budget::length(&difference))]
     {
         let best = margin(&image) + f64::from(budget.radius) * dual;
         for name in ["pgd", "mim", "cw", "apgd-ce", "houdini"] {
-            let settings = AttackSettings { steps: 40, ..AttackSettings::new(budget) };
-            let outcome = Attack::named(name).unwrap().run(&scenario, &settings).unwrap();
+            let outcome = changed(name, budget, |s| s.steps = 40).run(&scenario).unwrap();
             let reached = margin(&outcome.image);
             assert!(
                 (reached - best).abs() < 1e-3 * best.abs().max(1.0),
@@ -185,8 +190,7 @@ fn gradient_attacks_reach_the_optimum_of_a_linear_network() {
             );
         }
         // without a gradient, most of the way
-        let settings = AttackSettings { steps: 3000, ..AttackSettings::new(budget) };
-        let outcome = Attack::named("square").unwrap().run(&scenario, &settings).unwrap();
+        let outcome = changed("square", budget, |s| s.steps = 3000).run(&scenario).unwrap();
         let gained = (margin(&outcome.image) - margin(&image)) / (best - margin(&image));
         assert!(gained > 0.6, "square {budget:?}: {gained} of what can be gained");
         // the least change that fools is the margin over the dual norm
@@ -194,8 +198,7 @@ fn gradient_attacks_reach_the_optimum_of_a_linear_network() {
         let names: &[&str] = if budget.norm == Norm::L2 { &["fab", "cw-l2"] } else { &["fab"] };
         for name in names {
             let wide = Budget { radius: 10.0 * least as f32, ..budget };
-            let settings = AttackSettings { steps: 200, ..AttackSettings::new(wide) };
-            let outcome = Attack::named(name).unwrap().run(&scenario, &settings).unwrap();
+            let outcome = changed(name, wide, |s| s.steps = 200).run(&scenario).unwrap();
             let far = budget.distance(&image, &outcome.image);
             assert_eq!(outcome.score, 0.0, "{name}");
             assert!(far >= 0.999 * least && far < 1.1 * least, "{name} {budget:?}: {far}, least {least}");
@@ -210,9 +213,9 @@ fn targets_are_reached() {
     let target = Truth::Class((class + 1) % 4);
     for name in ["pgd", "mim", "cw", "apgd-ce", "square", "cw-l2"] {
         let budget = if name == "cw-l2" { Budget::l2(6.0) } else { Budget::linf(0.45) };
-        let settings = AttackSettings { steps: 150, step_size: 0.02, ..quick(budget) };
+        let attack = changed(name, budget, |s| (s.steps, s.step_255) = (150, Some(5.1)));
         let scenario = Scenario { target: Some(&target), ..scene.scenario() };
-        let outcome = Attack::named(name).unwrap().run(&scenario, &settings).unwrap();
+        let outcome = attack.run(&scenario).unwrap();
         assert_eq!(outcome.score, 0.0, "{name} missed its target");
         assert_eq!(
             scene.model.predict(&outcome.image).unwrap(),
@@ -223,7 +226,7 @@ fn targets_are_reached() {
     assert_ne!(permuted_truth, scene.truth);
     assert!(permuted(&scene.truth, 1, 3).is_err());
     let scenario = Scenario { target: Some(&target), ..scene.scenario() };
-    assert!(Attack::named("fab").unwrap().run(&scenario, &quick(Budget::linf(0.1))).is_err());
+    assert!(quick("fab", Budget::linf(0.1)).run(&scenario).is_err());
 }
 
 /// Evaluated at the clean image, as the reference code does, the second term would have no gradient and this would fail.
@@ -233,7 +236,8 @@ fn the_adaptive_attacks_second_term_has_a_gradient() {
     let scenario = scene.scenario();
     let look = |weight: f64| {
         let loss = scenario.loss(LossKind::CrossEntropy).unwrap();
-        let objective = TaskObjective { scenario, loss, weight };
+        let aim = Aim::new(&scenario, &AttackSettings::default());
+        let objective = TaskObjective { aim, loss, weight };
         objective
             .evaluate(&picture((16, 16), 8), Progress::ONCE, &Random::new(1), true)
             .unwrap()
@@ -252,28 +256,35 @@ fn the_unrolled_gradient_is_that_of_the_whole_defence() {
     [Schedule::Sgd, Schedule::Averaged].into_iter().for_each(unrolled_is_exact);
 }
 
+/// The loss through a scenario's pipeline, as an attack sees it.
+fn seen_through(
+    scenario: &Scenario<'_>,
+    image: &Image,
+    random: &Random,
+    settings: AttackSettings,
+) -> Evaluation {
+    let loss = scenario.loss(LossKind::CrossEntropy).unwrap();
+    let objective = TaskObjective { aim: Aim::new(scenario, &settings), loss, weight: 0.0 };
+    objective.evaluate(image, Progress::ONCE, random, true).unwrap()
+}
+
+/// Settings of an attacker who knows the seed.
+fn knowing(estimator: Estimator, seed: u64) -> AttackSettings {
+    AttackSettings { estimator: Some(estimator), known_draw: true, seed, ..AttackSettings::default() }
+}
+
 fn unrolled_is_exact(schedule: Schedule) {
-    let model = classifier(true);
+    let model = Arc::new(classifier(true));
     let image = picture((8, 8), 5);
     let truth = Truth::Class(1);
-    let defence = Defence { size: 0.3, schedule, ..small_defence(&model, Budget::l2(0.5), 3, false) };
-    let scenario = Scenario {
-        model: &model,
-        image: &image,
-        truth: &truth,
-        target: None,
-        defence: Some(&defence),
-        objective: None,
-    };
-    let objective = UnrolledObjective::known(scenario, &defence, 4);
+    let defence = Defence { size: 0.3, steps: 3, schedule, ..defence_of(&model, Budget::l2(0.5), "sgd") };
+    let pipeline = Pipeline::new(model.clone()).with_defence(defence);
+    let scenario = Scenario::through(&pipeline, &image, &truth);
     let look =
-        |image: &Image, want| objective.evaluate(image, Progress::ONCE, &Random::new(0), want).unwrap();
+        |image: &Image, _| seen_through(&scenario, image, &Random::new(0), knowing(Estimator::Exact, 4));
     let gradient = look(&image, true).gradient.unwrap();
-    let identity = {
-        let loss = scenario.loss(LossKind::CrossEntropy).unwrap();
-        let bpda = DefendedObjective { scenario, defence: &defence, loss, draws: 1, known_seed: Some(4) };
-        bpda.evaluate(&image, Progress::ONCE, &Random::new(0), true).unwrap().gradient.unwrap()
-    };
+    let identity =
+        seen_through(&scenario, &image, &Random::new(0), knowing(Estimator::Identity, 4)).gradient.unwrap();
     let mut random = Random::new(6);
     let (mut off, mut off_identity, mut total) = (0.0, 0.0, 0.0);
     for _ in 0..12 {
@@ -297,14 +308,11 @@ fn unrolled_is_exact(schedule: Schedule) {
 #[test]
 fn the_unrolled_sign_defence_gives_a_gradient_of_its_own() {
     let scene = Scene::new(classifier(true), (8, 8));
-    let scenario = scene.scenario();
-    let loss = scenario.loss(LossKind::CrossEntropy).unwrap();
-    let objective = UnrolledObjective::known(scenario, &scene.defence, 4);
-    let bpda = DefendedObjective { scenario, defence: &scene.defence, loss, draws: 1, known_seed: Some(4) };
-    let look = |l: &dyn Objective| {
-        l.evaluate(&scene.image, Progress::ONCE, &Random::new(0), true).unwrap().gradient.unwrap()
+    let look = |estimator| {
+        let settings = knowing(estimator, 4);
+        seen_through(&scene.scenario(), &scene.image, &Random::new(0), settings).gradient.unwrap()
     };
-    let (unrolled, identity) = (look(&objective), look(&bpda));
+    let (unrolled, identity) = (look(Estimator::Exact), look(Estimator::Identity));
     assert!(unrolled.iter().all(|g| g.is_finite()));
     assert_ne!(unrolled, identity);
 }
@@ -313,16 +321,12 @@ fn the_unrolled_sign_defence_gives_a_gradient_of_its_own() {
 #[test]
 fn the_expectation_of_the_unrolled_gradient_is_the_mean_of_its_draws() {
     let scene = Scene::new(classifier(true), (8, 8));
-    let scenario = scene.scenario();
-    let loss = scenario.loss(LossKind::CrossEntropy).unwrap();
     let random = Random::new(3);
-    let look = |draws, known_seed| {
-        let (defence, loss) = (&scene.defence, loss.clone());
-        let objective = UnrolledObjective { scenario, defence, loss, sharpness: 1.0, draws, known_seed };
-        objective.evaluate(&scene.image, Progress::ONCE, &random, true).unwrap()
-    };
-    let alone: Vec<_> = (0..3).map(|draw| look(1, Some(random.fork(draw).seed()))).collect();
-    let together = look(3, None);
+    let look = |settings| seen_through(&scene.scenario(), &scene.image, &random, settings);
+    let alone: Vec<_> =
+        (0..3).map(|draw| look(knowing(Estimator::Exact, random.fork(draw).seed()))).collect();
+    let together =
+        look(AttackSettings { estimator: Some(Estimator::Exact), draws: 3, ..AttackSettings::default() });
     let mean = alone.iter().map(|evaluation| evaluation.value).sum::<f64>() / 3.0;
     assert!((together.value - mean).abs() < 1e-12, "{} {mean}", together.value);
     let gradients: Vec<_> = alone.iter().map(|evaluation| evaluation.gradient.as_ref().unwrap()).collect();
@@ -339,34 +343,32 @@ fn a_warm_start_is_where_the_bare_attack_ended() {
     let scene = Scene::new(classifier(true), (8, 8));
     let scenario = scene.scenario();
     let budget = Budget::l2(0.7);
-    let bare = AttackSettings { steps: 8, ..quick(budget) };
-    let bare = Attack::named("apgd-ce").unwrap().run(&scenario, &bare).unwrap().image;
-    let (loss, defence) = (scenario.loss(LossKind::CrossEntropy).unwrap(), &scene.defence);
-    let warm = AttackSettings { warm_steps: 8, seed: 0, ..quick(budget) };
-    let defended = DefendedObjective { scenario, defence, loss, draws: 1, known_seed: Some(warm.seed) };
-    let seen = defended.evaluate(&bare, Progress::ONCE, &Random::new(0), false).unwrap();
-    let outcome = Attack::named("fixed-seed").unwrap().run(&scenario, &warm).unwrap();
+    let bare = quick("apgd-ce", budget).with("steps", 8usize).unwrap();
+    let bare = bare.run(&scenario).unwrap().image;
+    let warm = |name: &str| quick(name, budget).with("warm_steps", 8usize).unwrap();
+    let settings = knowing(Estimator::Identity, 0);
+    let seen = seen_through(&scenario, &bare, &Random::new(0), settings);
+    let outcome = warm("fixed-seed").run(&scenario).unwrap();
     assert_eq!((outcome.trace[0].value, outcome.trace[0].score), (seen.value, seen.score));
     assert!(outcome.score <= seen.score && outcome.value >= seen.value);
     assert!(budget.distance(&scene.image, &outcome.image) <= 0.7 + 1e-6);
     for name in ["bpda", "bpda-eot", "unrolled", "unrolled-eot"] {
-        let attack = Attack::named(name).unwrap();
-        let first = |settings| attack.run(&scenario, settings).unwrap().trace[0].distance;
+        let first = |attack: Attack| attack.run(&scenario).unwrap().trace[0].distance;
         let distance = budget.distance(&scene.image, &bare);
-        assert!((first(&warm) - distance).abs() < 1e-6, "{name} does not start there");
-        assert!((first(&quick(budget)) - distance).abs() > 1e-6, "{name} starts there anyway");
+        assert!((first(warm(name)) - distance).abs() < 1e-6, "{name} does not start there");
+        assert!((first(quick(name, budget)) - distance).abs() > 1e-6, "{name} starts there anyway");
     }
 }
 
 #[test]
 fn the_worst_case_is_the_lowest_of_the_list_after_rounding() {
     let scene = Scene::new(classifier(false), (16, 16));
-    let attacks: Vec<_> = ["fgsm", "pgd", "square"].iter().map(|n| Attack::named(n).unwrap()).collect();
-    let verdicts = worst_case(&scene.scenario(), &attacks, &quick(Budget::linf(0.03)), 1).unwrap();
-    let lowest = verdicts.all.iter().map(|(_, _, score)| *score).fold(f64::INFINITY, f64::min);
-    assert_eq!(verdicts.all[verdicts.worst].2, lowest);
-    assert!(verdicts.all.iter().all(|(_, image, _)| *image == image.rounded_to_8_bits()));
-    assert!(worst_case(&scene.scenario(), &[], &quick(Budget::linf(0.03)), 1).is_err());
+    let attacks: Vec<_> = ["fgsm", "pgd", "square"].iter().map(|n| quick(n, Budget::linf(0.03))).collect();
+    let verdicts = worst_case(&scene.scenario(), &attacks, 1).unwrap();
+    let lowest = verdicts.all.iter().map(|attempt| attempt.left).fold(f64::INFINITY, f64::min);
+    assert_eq!(verdicts.all[verdicts.worst].left, lowest);
+    assert!(verdicts.all.iter().all(|attempt| attempt.image == attempt.image.rounded_to_8_bits()));
+    assert!(worst_case(&scene.scenario(), &[], 1).is_err());
 }
 
 fn floats(value: &Value) -> Vec<f32> {
@@ -404,20 +406,19 @@ fn attacks_break_what_torchattacks_breaks() {
     let labels: Vec<usize> =
         results["labels"].as_array().unwrap().iter().map(|l| l.as_u64().unwrap() as usize).collect();
     let linf = Budget::linf(4.0 / 255.0);
-    let fifty = AttackSettings { steps: 50, stop_when_fooled: true, ..AttackSettings::new(linf) };
-    let twenty = AttackSettings { steps: 20, momentum: 1.0, ..fifty.clone() };
-    let cw = AttackSettings { steps: 200, ..AttackSettings::new(Budget::l2(20.0)) };
-    let queries = AttackSettings { steps: 1000, ..fifty.clone() };
-    for (name, settings) in [
-        ("pgd", &twenty),
-        ("mim", &twenty),
-        ("apgd-ce", &fifty),
-        ("apgd-dlr", &fifty),
-        ("apgd-t", &fifty),
-        ("fab", &fifty),
-        ("square", &queries),
-        ("cw-l2", &cw),
+    let fifty = |name| changed(name, linf, |s| (s.steps, s.stop_when_fooled) = (50, true));
+    let twenty = |name| changed(name, linf, |s| (s.steps, s.momentum, s.stop_when_fooled) = (20, 1.0, true));
+    for attack in [
+        twenty("pgd"),
+        twenty("mim"),
+        fifty("apgd-ce"),
+        fifty("apgd-dlr"),
+        fifty("apgd-t"),
+        fifty("fab"),
+        changed("square", linf, |s| (s.steps, s.stop_when_fooled) = (1000, true)),
+        changed("cw-l2", Budget::l2(20.0), |s| s.steps = 200),
     ] {
+        let name = attack.name();
         let theirs: Vec<usize> = results["broken"][name]
             .as_array()
             .unwrap()
@@ -435,18 +436,11 @@ fn attacks_break_what_torchattacks_breaks() {
         let mut ours = Vec::new();
         for (i, image) in images.iter().enumerate() {
             let truth = Truth::Class(labels[i]);
-            let scenario = Scenario {
-                model: &model,
-                image,
-                truth: &truth,
-                target: None,
-                defence: None,
-                objective: None,
-            };
-            let outcome = Attack::named(name).unwrap().run(&scenario, settings).unwrap();
+            let scenario = Scenario::new(&model, image, &truth);
+            let outcome = attack.run(&scenario).unwrap();
             if outcome.score == 0.0 {
                 ours.push(i);
-                distance += settings.budget.distance(image, &outcome.image);
+                distance += attack.settings().budget().distance(image, &outcome.image);
             }
         }
         let missed = theirs.iter().filter(|i| !ours.contains(i)).count();

@@ -5,8 +5,9 @@
 
 use serde_json::Value;
 
-use super::tests::{Scene, classifier, segmenter, small_defence_of};
+use super::tests::{Scene, changed, classifier, segmenter, small_defence_of};
 use super::*;
+use crate::budget::Budget;
 
 fn image_of(case: &Value) -> Image {
     let number = |key: &str| case[key].as_f64().unwrap();
@@ -16,29 +17,32 @@ fn image_of(case: &Value) -> Image {
         true => Scene::new(segmenter(), (12, 16)),
         false => Scene::new(classifier(false), (16, 16)),
     };
-    scene.defence = small_defence_of(&scene.model, case["schedule"].as_str().unwrap());
+    let defence = small_defence_of(&scene.model, case["schedule"].as_str().unwrap());
+    scene.pipeline = scene.pipeline.clone().with_defence(defence);
     let norm = if case["norm"] == "l2" { Norm::L2 } else { Norm::Linf };
-    let plain = AttackSettings::new(Budget { norm, radius: (number("epsilon_255") / 255.0) as f32 });
-    let given = |value: f64, default: f32| if value > 0.0 { (value / 255.0) as f32 } else { default };
-    let settings = AttackSettings {
-        steps: count("steps"),
-        step_size: given(number("step_255"), plain.step_size),
-        restarts: count("restarts"),
-        momentum: number("momentum") as f32,
-        confidence: if number("confidence") < 0.0 { f32::INFINITY } else { number("confidence") as f32 },
-        weight: number("weight"),
-        draws: count("draws"),
-        warm_steps: count("warm_steps"),
-        targets: count("targets"),
-        sharpness: number("sharpness") as f32,
-        seed: case["seed"].as_u64().unwrap(),
-        ..plain
-    };
-    let attack = Attack::named(case["attack"].as_str().unwrap()).unwrap();
+    let budget = Budget { norm, radius: (number("epsilon_255") / 255.0) as f32 };
+    let name = case["attack"].as_str().unwrap();
+    let reads = |knob: &str| Attack::named(name).unwrap().knobs().any(|k| k.name == knob);
+    let attack = changed(name, budget, |s| {
+        s.epsilon_255 = number("epsilon_255");
+        s.steps = count("steps");
+        s.step_255 = Some(number("step_255")).filter(|step| *step > 0.0);
+        s.restarts = count("restarts");
+        s.momentum = number("momentum");
+        s.confidence = Some(number("confidence")).filter(|c| *c >= 0.0);
+        s.weight = number("weight");
+        s.targets = count("targets");
+        // what only concerns a defence is not given to attacks of the bare network, which it would turn into others
+        let through = s.estimator.is_some();
+        s.draws = if reads("draws") && through { count("draws") } else { s.draws };
+        s.warm_steps = if through { count("warm_steps") } else { 0 };
+        s.sharpness = number("sharpness");
+        s.seed = case["seed"].as_u64().unwrap();
+    });
     let target = permuted(&scene.truth, 5, 3).unwrap();
-    let targeted = case["targeted"] == true && attack.targeted;
+    let targeted = case["targeted"] == true && attack.entry().targeted;
     let scenario = Scenario { target: targeted.then_some(&target), ..scene.scenario() };
-    attack.run(&scenario, &settings).unwrap_or_else(|e| panic!("{case}: {e}")).image
+    attack.run(&scenario).unwrap_or_else(|e| panic!("{case}: {e}")).image
 }
 
 fn hashes(image: &Image) -> (String, String) {

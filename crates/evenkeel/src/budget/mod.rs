@@ -6,6 +6,7 @@
 use crate::error::{Error, Result};
 use crate::image::Image;
 use crate::random::Random;
+use crate::settings::Choice;
 
 /// How distance is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +15,18 @@ pub enum Norm {
     Linf,
     /// The root of the sum of squares.
     L2,
+}
+
+impl Choice for Norm {
+    const ALL: &'static [Self] = &[Self::Linf, Self::L2];
+    const KIND: &'static str = "norm";
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Linf => "linf",
+            Self::L2 => "l2",
+        }
+    }
 }
 
 /// A ball around an image, cut to [0, 1].
@@ -129,23 +142,6 @@ pub(crate) fn length(v: &[f32]) -> f64 {
     v.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt()
 }
 
-/// A fraction such as `4/255`, or a plain number, from a command line or settings file.
-///
-/// # Errors
-/// If it is neither, or negative.
-pub fn parse_radius(text: &str) -> Result<f32> {
-    let number = |part: &str| part.trim().parse::<f32>().ok().filter(|v| v.is_finite());
-    let value = match text.split_once('/') {
-        Some((above, below)) => {
-            number(above).zip(number(below)).filter(|(_, b)| *b != 0.0).map(|(a, b)| a / b)
-        }
-        None => number(text),
-    };
-    value.filter(|v| *v >= 0.0).ok_or_else(|| {
-        Error::setting(format!("radius {text}"), "is not a number or a fraction such as 4/255")
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -188,14 +184,5 @@ mod tests {
             assert!(budget.distance(&again, &far) < 1e-5);
         }
         assert!(!Budget::linf(0.01).contains(&origin, &picture((9, 7), 5)));
-    }
-
-    #[test]
-    fn radii_are_read_as_people_write_them() {
-        assert_eq!(parse_radius("4/255").unwrap(), 4.0 / 255.0);
-        assert_eq!(parse_radius("0.5").unwrap(), 0.5);
-        for bad in ["", "a", "1/0", "-1", "nan", "4/255/2"] {
-            assert!(parse_radius(bad).is_err(), "{bad}");
-        }
     }
 }

@@ -30,6 +30,8 @@ pub const MIN_SIDE: usize = 32;
 pub struct Corruption {
     /// Its published name.
     pub name: &'static str,
+    /// What it does, in a line.
+    pub about: &'static str,
     /// Whether it is one of the fifteen that benchmarks average over; the others are extras.
     pub standard: bool,
     apply: fn(&mut Canvas, usize, &Random),
@@ -37,33 +39,41 @@ pub struct Corruption {
 
 /// Every corruption: first the fifteen in their published order, then the extras.
 pub static CORRUPTIONS: [Corruption; 19] = [
-    standard("gaussian_noise", noise::gaussian),
-    standard("shot_noise", noise::shot),
-    standard("impulse_noise", noise::impulse),
-    standard("defocus_blur", blur::defocus),
-    standard("glass_blur", blur::glass),
-    standard("motion_blur", blur::motion),
-    standard("zoom_blur", blur::zoom),
-    standard("snow", weather::snow),
-    standard("frost", frost::frost),
-    standard("fog", weather::fog),
-    standard("brightness", colour::brightness),
-    standard("contrast", colour::contrast),
-    standard("elastic_transform", digital::elastic),
-    standard("pixelate", digital::pixelate),
-    standard("jpeg_compression", jpeg::compress),
-    extra("speckle_noise", noise::speckle),
-    extra("gaussian_blur", blur::gaussian),
-    extra("saturate", colour::saturate),
-    extra("spatter", spatter::spatter),
+    standard("gaussian_noise", "normal noise on every value", noise::gaussian),
+    standard("shot_noise", "Poisson noise, as of few photons", noise::shot),
+    standard("impulse_noise", "values set to black or white at random", noise::impulse),
+    standard("defocus_blur", "blurred by a disk", blur::defocus),
+    standard("glass_blur", "pixels swapped with near ones", blur::glass),
+    standard("motion_blur", "blurred along a line", blur::motion),
+    standard("zoom_blur", "averaged over zooms", blur::zoom),
+    standard("snow", "falling snow", weather::snow),
+    standard("frost", "a layer of procedurally grown frost", frost::frost),
+    standard("fog", "a plasma fractal as fog", weather::fog),
+    standard("brightness", "brighter", colour::brightness),
+    standard("contrast", "less contrast", colour::contrast),
+    standard("elastic_transform", "warped by a smooth random field", digital::elastic),
+    standard("pixelate", "shrunk and enlarged again", digital::pixelate),
+    standard("jpeg_compression", "compressed as JPEG", jpeg::compress),
+    extra("speckle_noise", "noise in proportion to the value", noise::speckle),
+    extra("gaussian_blur", "blurred by a Gaussian", blur::gaussian),
+    extra("saturate", "more or less saturated", colour::saturate),
+    extra("spatter", "drops of water or mud on the lens", spatter::spatter),
 ];
 
-const fn standard(name: &'static str, apply: fn(&mut Canvas, usize, &Random)) -> Corruption {
-    Corruption { name, standard: true, apply }
+const fn standard(
+    name: &'static str,
+    about: &'static str,
+    apply: fn(&mut Canvas, usize, &Random),
+) -> Corruption {
+    Corruption { name, about, standard: true, apply }
 }
 
-const fn extra(name: &'static str, apply: fn(&mut Canvas, usize, &Random)) -> Corruption {
-    Corruption { name, standard: false, apply }
+const fn extra(
+    name: &'static str,
+    about: &'static str,
+    apply: fn(&mut Canvas, usize, &Random),
+) -> Corruption {
+    Corruption { name, about, standard: false, apply }
 }
 
 impl Corruption {

@@ -5,27 +5,183 @@
 //! no steps. The answer for an image depends on the image and the seed only.
 
 mod schedule;
+mod settings;
 
 #[cfg(test)]
 mod tests;
 
 pub use schedule::Schedule;
+pub use settings::{DefenceSettings, NamedViews};
+
+use std::collections::BTreeMap;
 
 use crate::budget::Budget;
+use crate::detect::Heads;
 use crate::error::{Error, Result};
 use crate::image::Image;
 use crate::model::Model;
-use crate::objective::head::Head;
 use crate::objective::{
-    Bank, Contrastive, Equivariance, Invariance, Pairing, Progress, Rotation, Terms, ViewObjective, ViewTerm,
+    Contrastive, Equivariance, Invariance, Progress, Rotation, Terms, ViewObjective, ViewTerm,
 };
 use crate::optimise::{Evaluation, Keep, Objective, Plan, Record, Start, optimise};
 use crate::random::Random;
+use crate::settings::{Entry, Spec, Value};
 use crate::step::Langevin;
 use crate::view::ViewSet;
 
-/// The names of the defences.
-pub const DEFENCES: [&str; 6] = ["none", "random", "rotation", "contrastive", "invariance", "equivariance"];
+/// One defence of the table.
+pub struct DefenceKind {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is, in a line.
+    pub about: &'static str,
+    reads: &'static [&'static str],
+    objective: Recipe,
+}
+
+/// What a defence raises on a model.
+type Recipe = fn(&DefenceSettings, &Model, &Heads) -> Result<Option<Box<dyn ViewObjective>>>;
+
+/// Every defence.
+pub static DEFENCES: [DefenceKind; 6] = [
+    DefenceKind { name: "none", about: "the image as it is", reads: &[], objective: |_, _, _| Ok(None) },
+    DefenceKind {
+        name: "random",
+        about: "uniform noise, no gradient",
+        reads: &settings::RANDOM,
+        objective: |_, _, _| Ok(None),
+    },
+    DefenceKind {
+        name: "rotation",
+        about: "a head must tell by how many quarters the image was turned",
+        reads: &settings::STEPS,
+        objective: rotation,
+    },
+    DefenceKind {
+        name: "contrastive",
+        about: "embeddings of the views are nearer to each other than to other images'",
+        reads: &settings::STEPS,
+        objective: contrastive,
+    },
+    DefenceKind {
+        name: "invariance",
+        about: "pooled features of the views are alike",
+        reads: &settings::VIEWS,
+        objective: invariance,
+    },
+    DefenceKind {
+        name: "equivariance",
+        about: "features of the views, undone, are alike",
+        reads: &settings::CELLS,
+        objective: equivariance,
+    },
+];
+
+impl Entry for DefenceKind {
+    type Settings = DefenceSettings;
+    const KIND: &'static str = "defence";
+
+    fn table() -> &'static [Self] {
+        &DEFENCES
+    }
+
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn about(&self) -> &'static str {
+        self.about
+    }
+
+    fn reads(&self) -> &'static [&'static str] {
+        self.reads
+    }
+
+    fn defaults(&self) -> DefenceSettings {
+        DefenceSettings::default()
+    }
+}
+
+/// A defence of the table with its settings, before it meets a model.
+pub type DefenceSpec = Spec<DefenceKind>;
+
+impl DefenceSpec {
+    /// Whether it takes gradients of an objective.
+    pub fn climbs(&self) -> bool {
+        self.knobs().any(|knob| knob.name == "steps")
+    }
+
+    /// Whether it uses a head that was trained for it.
+    pub fn needs_head(&self) -> bool {
+        self.climbs() && !self.knobs().any(|knob| knob.name == "views")
+    }
+
+    /// The values that decide what it raises, by their keys in files; the others decide how far and in which steps.
+    pub fn objective_values(&self) -> BTreeMap<&'static str, Value> {
+        let of_objective = self.knobs().filter(|knob| !settings::STEPS.contains(&knob.name));
+        of_objective.filter_map(|knob| Some((knob.key, knob.get(self.settings())?))).collect()
+    }
+
+    /// The same with these views, whatever file they came from.
+    #[must_use]
+    pub fn with_views(mut self, views: impl Into<NamedViews>) -> Self {
+        self.settings_mut().views = views.into();
+        self
+    }
+
+    /// The defence for a model. Views are fitted to what the model accepts.
+    ///
+    /// # Errors
+    /// If settings do not go together, or a head or bank is missing.
+    pub fn build(&self, model: &Model, heads: &Heads) -> Result<Defence> {
+        self.check()?;
+        let settings = self.settings();
+        if self.name() == "none" {
+            return Ok(Defence::none());
+        }
+        let objective = (self.entry().objective)(settings, model, heads)?;
+        let steps = if objective.is_some() { settings.steps } else { 0 };
+        let (budget, schedule) = (settings.budget(), settings.schedule);
+        let own = settings.step_255.map(|step| (step / 255.0) as f32);
+        let size = own.unwrap_or(schedule.size(budget.radius, steps));
+        Ok(Defence { name: self.name().into(), objective, budget, steps, size, schedule })
+    }
+}
+
+fn fitted(settings: &DefenceSettings, model: &Model) -> ViewSet {
+    settings.views.set.clone().fitted(model.network.fixed_size().is_some(), model.multiple)
+}
+
+fn missing(name: &str, what: &str) -> Error {
+    Error::setting(format!("defence {name}"), format!("needs {what}"))
+}
+
+fn equivariance(s: &DefenceSettings, model: &Model, _: &Heads) -> Result<Option<Box<dyn ViewObjective>>> {
+    let (views, pairing) = (fitted(s, model), s.pairing);
+    Ok(Some(Box::new(Equivariance { views, pairing, cells: s.cells as f32, cell_seed: 0 })))
+}
+
+fn invariance(s: &DefenceSettings, model: &Model, _: &Heads) -> Result<Option<Box<dyn ViewObjective>>> {
+    Ok(Some(Box::new(Invariance { views: fitted(s, model), pairing: s.pairing })))
+}
+
+fn rotation(_: &DefenceSettings, model: &Model, heads: &Heads) -> Result<Option<Box<dyn ViewObjective>>> {
+    let head = heads.head.clone().ok_or_else(|| missing("rotation", "a rotation head"))?;
+    Ok(Some(Box::new(Rotation { head, fixed_canvas: model.network.fixed_size().is_some() })))
+}
+
+fn contrastive(_: &DefenceSettings, model: &Model, heads: &Heads) -> Result<Option<Box<dyn ViewObjective>>> {
+    let fixed = model.network.fixed_size().is_some();
+    Ok(Some(Box::new(Contrastive {
+        views: ViewSet::contrastive(2).fitted(fixed, model.multiple),
+        head: heads.head.clone().ok_or_else(|| missing("contrastive", "a projection head"))?,
+        bank: heads
+            .bank
+            .clone()
+            .ok_or_else(|| missing("contrastive", "a bank of other images' embeddings"))?,
+        temperature: 0.5,
+    })))
+}
 
 /// A defence, ready to be used on any image.
 pub struct Defence {
@@ -43,51 +199,6 @@ pub struct Defence {
     pub schedule: Schedule,
 }
 
-/// How a defence is set up.
-#[derive(Clone, Debug)]
-pub struct DefenceSettings {
-    /// How far it may go.
-    pub budget: Budget,
-    /// Steps.
-    pub steps: usize,
-    /// Size of a step; `None` for the schedule's own.
-    pub size: Option<f32>,
-    /// How gradients are used.
-    pub schedule: Schedule,
-    /// The views to compare.
-    pub views: ViewSet,
-    /// Which are compared.
-    pub pairing: Pairing,
-    /// The share of feature cells that take part.
-    pub cells: f32,
-    /// The head, for `rotation` and `contrastive`.
-    pub head: Option<Head>,
-    /// Other images' embeddings, for `contrastive`.
-    pub bank: Option<Bank>,
-}
-
-impl DefenceSettings {
-    /// The published loop: as [`standard`](Self::standard), in noisy steps.
-    pub fn published(budget: Budget) -> Self {
-        Self { schedule: Schedule::Paper, ..Self::standard(budget) }
-    }
-
-    /// Twenty gradients over the standard views, each view compared with the image itself.
-    pub fn standard(budget: Budget) -> Self {
-        Self {
-            budget,
-            steps: 20,
-            size: None,
-            schedule: Schedule::DEFAULT,
-            views: ViewSet::standard(),
-            pairing: Pairing::Anchor,
-            cells: 1.0,
-            head: None,
-            bank: None,
-        }
-    }
-}
-
 /// What a defence made of an image.
 #[derive(Clone, Debug)]
 pub struct Defended {
@@ -100,51 +211,8 @@ pub struct Defended {
 impl Defence {
     /// The defence that does nothing.
     pub fn none() -> Self {
-        let budget = Budget::linf(0.0);
-        let schedule = Schedule::DEFAULT;
+        let (budget, schedule) = (Budget::linf(0.0), DefenceSettings::default().schedule);
         Self { name: "none".into(), objective: None, budget, steps: 0, size: 0.0, schedule }
-    }
-
-    /// The defence of this name. Views are fitted to what the model accepts.
-    ///
-    /// # Errors
-    /// If there is none of this name, or it needs a head or a bank that is not given.
-    pub fn named(name: &str, model: &Model, settings: DefenceSettings) -> Result<Self> {
-        let fixed = model.network.fixed_size().is_some();
-        let views = settings.views.fitted(fixed, model.multiple);
-        views.check()?;
-        let missing = |what: &str| Error::setting(format!("defence {name}"), format!("needs {what}"));
-        let objective: Option<Box<dyn ViewObjective>> = match name {
-            "none" => return Ok(Self::none()),
-            "random" => None,
-            "equivariance" => Some(Box::new(Equivariance {
-                views,
-                pairing: settings.pairing,
-                cells: settings.cells,
-                cell_seed: 0,
-            })),
-            "invariance" => Some(Box::new(Invariance { views, pairing: settings.pairing })),
-            "rotation" => {
-                let head = settings.head.ok_or_else(|| missing("a rotation head"))?;
-                Some(Box::new(Rotation { head, fixed_canvas: fixed }))
-            }
-            "contrastive" => Some(Box::new(Contrastive {
-                views: ViewSet::contrastive(2).fitted(fixed, model.multiple),
-                head: settings.head.ok_or_else(|| missing("a projection head"))?,
-                bank: settings.bank.ok_or_else(|| missing("a bank of other images' embeddings"))?,
-                temperature: 0.5,
-            })),
-            _ => {
-                return Err(Error::setting(
-                    format!("defence {name}"),
-                    format!("is not one of {}", DEFENCES.join(", ")),
-                ));
-            }
-        };
-        let steps = if objective.is_some() { settings.steps } else { 0 };
-        let (budget, schedule) = (settings.budget, settings.schedule);
-        let size = settings.size.unwrap_or(schedule.size(budget.radius, steps));
-        Ok(Self { name: name.into(), objective, budget, steps, size, schedule })
     }
 
     /// The image to be shown to the network instead of `image`.
@@ -169,6 +237,8 @@ impl Defence {
             keep: if self.steps == 0 { Keep::Last } else { self.schedule.keep() },
             enough: None,
             patience: self.schedule.patience(),
+            finalists: 0,
+            rounds: 0,
             seed,
         };
         let climb = optimise(objective, image, &plan, &|| self.schedule.step(self.size, &self.budget))?;
@@ -201,7 +271,7 @@ impl Objective for DefenceObjective<'_> {
             return Ok(Evaluation { value: 0.0, gradient: None, score: 1.0, loss: None });
         };
         let views = vec![ViewTerm { weight: 1.0, objective }];
-        let terms = Terms { output: "", feature: &self.model.feature, losses: vec![], views };
+        let terms = Terms { output: None, feature: &self.model.feature, losses: vec![], views };
         let seen = terms.evaluate(&*self.model.network, image, progress, random, want_gradient)?;
         Ok(Evaluation { value: seen.value, gradient: seen.gradient, score: 1.0, loss: None })
     }

@@ -2,8 +2,8 @@
 //! gradients otherwise.
 
 use crate::budget::{Budget, Norm};
-use crate::error::{Error, Result};
 use crate::optimise::Keep;
+use crate::settings::Choice;
 use crate::step::{Averaged, Corners, Langevin, Step};
 
 /// How much of past directions small steps keep.
@@ -26,14 +26,11 @@ pub enum Schedule {
     EarlyStop,
 }
 
-impl Schedule {
-    /// Every schedule.
-    pub const ALL: [Self; 5] = [Self::Paper, Self::Sgd, Self::Averaged, Self::Corners, Self::EarlyStop];
-    /// The schedule unless another is asked for: of those tried, the best balance of what it brings back and what it costs (docs/results.md).
-    pub const DEFAULT: Self = Self::Averaged;
+impl Choice for Schedule {
+    const ALL: &'static [Self] = &[Self::Paper, Self::Sgd, Self::Averaged, Self::Corners, Self::EarlyStop];
+    const KIND: &'static str = "schedule";
 
-    /// Its name.
-    pub fn name(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Self::Paper => "paper",
             Self::Sgd => "sgd",
@@ -42,18 +39,9 @@ impl Schedule {
             Self::EarlyStop => "early-stop",
         }
     }
+}
 
-    /// The schedule of this name.
-    ///
-    /// # Errors
-    /// Listing the names there are.
-    pub fn named(name: &str) -> Result<Self> {
-        Self::ALL.into_iter().find(|s| s.name() == name).ok_or_else(|| {
-            let names = Self::ALL.map(Self::name).join(", ");
-            Error::setting(format!("schedule {name}"), format!("is not one of {names}"))
-        })
-    }
-
+impl Schedule {
     /// The size of a step if none is given: twice the radius, or as much as brings small steps across the budget two and a half
     /// times over.
     pub fn size(self, radius: f32, steps: usize) -> f32 {

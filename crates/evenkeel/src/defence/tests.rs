@@ -1,7 +1,9 @@
 //! What every defence must hold.
 
 use super::*;
+use crate::objective::Bank;
 use crate::objective::tests::small_head;
+use crate::settings::{Choice, names};
 use crate::task::{Classification, Semantic};
 use crate::toy::{Conv, picture};
 
@@ -17,14 +19,18 @@ fn models() -> [Model; 2] {
     ]
 }
 
-fn settings(name: &str, budget: Budget) -> DefenceSettings {
+fn heads(name: &str) -> Heads {
     let mut random = Random::new(1);
     let bank = Bank::new(4, (0..40).map(|_| random.normal()).collect()).unwrap();
-    let head = match name {
-        "rotation" | "contrastive" => Some(small_head(8, 4, 1)),
-        _ => None,
-    };
-    DefenceSettings { steps: 3, head, bank: Some(bank), ..DefenceSettings::standard(budget) }
+    let head = ["rotation", "contrastive"].contains(&name).then(|| small_head(8, 4, 1));
+    Heads { head, bank: Some(bank) }
+}
+
+/// The defence of a name with other settings.
+fn changed(name: &str, model: &Model, change: impl FnOnce(&mut DefenceSettings)) -> Defence {
+    let mut spec = DefenceSpec::named(name).unwrap();
+    change(spec.settings_mut());
+    spec.build(model, &heads(name)).unwrap()
 }
 
 #[test]
@@ -33,11 +39,13 @@ fn every_defence_stays_inside_and_repeats_for_any_thread_count() {
     let three = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
     let image = picture((20, 16), 2);
     for model in models() {
-        for name in DEFENCES {
+        for name in names::<DefenceKind>() {
             for budget in [Budget::linf(8.0 / 255.0), Budget::l2(0.5)] {
-                for schedule in Schedule::ALL {
-                    let settings = DefenceSettings { schedule, ..settings(name, budget) };
-                    let defence = Defence::named(name, &model, settings).unwrap();
+                for &schedule in Schedule::ALL {
+                    let defence = changed(name, &model, |s| {
+                        (s.norm, s.epsilon_255) = (budget.norm, 255.0 * f64::from(budget.radius));
+                        (s.steps, s.schedule) = (3, schedule);
+                    });
                     let first = one.install(|| defence.apply(&model, &image, 5)).unwrap();
                     let second = three.install(|| defence.apply(&model, &image, 5)).unwrap();
                     assert!(budget.contains(&image, &first.image), "{name} left its budget");
@@ -60,13 +68,9 @@ fn a_defence_raises_its_objective() {
     for model in models() {
         let image = picture((20, 16), 2);
         for name in ["equivariance", "invariance", "rotation", "contrastive"] {
-            let settings = DefenceSettings {
-                steps: 8,
-                schedule: Schedule::Sgd,
-                size: Some(1.0 / 255.0),
-                ..settings(name, Budget::linf(8.0 / 255.0))
-            };
-            let defence = Defence::named(name, &model, settings).unwrap();
+            let defence = changed(name, &model, |s| {
+                (s.steps, s.schedule, s.step_255, s.epsilon_255) = (8, Schedule::Sgd, Some(1.0), 8.0);
+            });
             let objective = DefenceObjective { model: &model, objective: defence.objective.as_deref() };
             let height = |image: &Image| -> f64 {
                 let look =
@@ -83,11 +87,13 @@ fn a_defence_raises_its_objective() {
 #[test]
 fn what_is_missing_is_asked_for() {
     let [model, _] = models();
-    let bare = || DefenceSettings::standard(Budget::linf(0.01));
-    for (name, word) in [("rotation", "head"), ("contrastive", "head"), ("prayer", "equivariance")] {
-        let sentence = Defence::named(name, &model, bare()).err().unwrap().to_string();
-        assert!(sentence.contains(word), "{sentence}");
+    for name in ["rotation", "contrastive"] {
+        let spec = DefenceSpec::named(name).unwrap();
+        let sentence = spec.build(&model, &Heads::default()).err().unwrap().to_string();
+        assert!(sentence.contains("head"), "{sentence}");
     }
+    let sentence = DefenceSpec::named("prayer").unwrap_err().to_string();
+    assert!(sentence.contains("equivariance"), "{sentence}");
 }
 
 /// The paper's loop saturates: with a step of twice the radius every value ends at the edge of the budget or the box.
@@ -96,8 +102,9 @@ fn the_published_step_saturates() {
     let [model, _] = models();
     let image = picture((12, 12), 3);
     let budget = Budget::linf(8.0 / 255.0);
-    let settings = DefenceSettings { steps: 3, ..DefenceSettings::published(budget) };
-    let defence = Defence::named("equivariance", &model, settings).unwrap();
+    let defence = changed("equivariance", &model, |s| {
+        (s.steps, s.epsilon_255, s.schedule) = (3, 8.0, Schedule::Paper);
+    });
     let out = defence.apply(&model, &image, 1).unwrap().image;
     let at_edge =
         |(a, b): (&f32, &f32)| ((a - b).abs() - budget.radius).abs() < 1e-6 || *a == 0.0 || *a == 1.0;

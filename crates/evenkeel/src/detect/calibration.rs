@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::Detector;
+use super::{Detector, DetectorSpec, Heads};
 use crate::error::{Error, Result};
 use crate::image::write_atomically;
 use crate::model::Model;
@@ -66,6 +66,15 @@ impl Calibration {
             bias: None,
             views: detector.views.clone(),
         })
+    }
+
+    /// The detector that it was made with, for the model that it belongs to.
+    ///
+    /// # Errors
+    /// If a head or bank is missing.
+    pub fn detector(&self, model: &Model, heads: Heads) -> Result<Detector> {
+        let spec = DetectorSpec::named(&self.score)?.with_views(self.views.clone());
+        spec.with("seed", self.seed)?.build(model, heads)
     }
 
     /// Writes it as TOML.

@@ -38,10 +38,18 @@ impl ErrorEstimate {
         bias: f64,
         delta: f64,
     ) -> Result<Self> {
+        let outputs = ViewOutputs::at(model, image, &views.draw(&Random::new(seed)), Outputs::Softmax)?;
+        Self::from_outputs(&outputs, bias, delta)
+    }
+
+    /// The same from outputs that are there already.
+    ///
+    /// # Errors
+    /// If `delta` is not between 0 and 1.
+    pub fn from_outputs(outputs: &ViewOutputs, bias: f64, delta: f64) -> Result<Self> {
         if !(delta > 0.0 && delta < 1.0) {
             return Err(Error::setting("delta", format!("{delta} is not between 0 and 1")));
         }
-        let outputs = ViewOutputs::at(model, image, &views.draw(&Random::new(seed)), Outputs::Softmax)?;
         let variances = outputs.cell_variances();
         let within = (1.0 / delta).ln().sqrt() / (variances.len() as f64).sqrt();
         Ok(Self { error: expected_error(&variances, bias), within, confidence: 1.0 - delta, variances })

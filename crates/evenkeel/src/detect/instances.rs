@@ -1,6 +1,6 @@
 //! Output variance for instances: how much the objects seen through views disagree with those seen in the image.
 //!
-//! Per view, masks are undone to the image and both sides cut to the overlap; objects of which less than half is in evaluation are left
+//! Per view, masks are undone to the image and both sides cut to the overlap; objects of which less than half is in sight are left
 //! out. Pairs are made by falling mask IoU, whatever the class. Agreement of a pair is its IoU if the classes are the same, else 0;
 //! disagreement of the view is 1 − Σ agreement / (objects here + objects there − pairs), from 0 to 1, and 0 where neither side has
 //! any. The score is the sum over views.
@@ -55,7 +55,7 @@ impl<'a> Evaluation<'a> {
         Self { view, size, seen, overlap: view.mask(size, seen, size) }
     }
 
-    /// What of an object in the image was in evaluation, if at least half was.
+    /// What of an object in the image was in sight, if at least half was.
     fn cut(&self, instance: &Instance) -> Option<Instance> {
         let full = instance.mask.to_full();
         let inside: Vec<bool> = full.iter().zip(&self.overlap).map(|(i, o)| *i && *o > 0.5).collect();

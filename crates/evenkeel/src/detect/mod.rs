@@ -7,7 +7,9 @@
 
 mod calibration;
 mod estimate;
+mod gradient;
 mod instances;
+mod table;
 
 #[cfg(test)]
 mod tests;
@@ -15,10 +17,10 @@ mod tests;
 pub use calibration::{Calibration, threshold_for};
 pub use estimate::{ErrorEstimate, expected_error, fit_bias};
 pub use instances::instance_variance;
+pub use table::{DETECTORS, DetectorKind, DetectorSettings, DetectorSpec};
 
 use rayon::prelude::*;
 
-use crate::defence::{Defence, Defended};
 use crate::error::{Error, Result};
 use crate::image::Image;
 use crate::model::Model;
@@ -30,10 +32,6 @@ use crate::objective::{
 use crate::random::Random;
 use crate::task::best_classes;
 use crate::view::{DrawnView as View, ViewSet};
-
-/// The names of the scores.
-pub const SCORES: [&str; 6] =
-    ["variance", "variance-onehot", "equivariance", "invariance", "rotation", "contrastive"];
 
 /// How outputs are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +46,8 @@ pub enum Outputs {
 pub enum Measure {
     /// How much outputs vary over views.
     Variance(Outputs),
+    /// The expected error without a bias, from the variance of the answer.
+    Error,
     /// Minus the mean of an objective.
     Objective {
         /// The objective.
@@ -79,15 +79,12 @@ pub struct Heads {
 }
 
 impl Detector {
-    /// The detector of this name. Views are fitted to what the model accepts.
-    ///
-    /// # Errors
-    /// If there is none, or a head or bank is missing.
-    pub fn named(name: &str, model: &Model, views: ViewSet, heads: Heads, seed: u64) -> Result<Self> {
+    /// The detector of this name; [`DetectorSpec::build`] calls it.
+    fn new(name: &str, model: &Model, views: ViewSet, heads: Heads, seed: u64) -> Result<Self> {
         let fixed = model.network.fixed_size().is_some();
         let views = views.fitted(fixed, model.multiple);
         views.check()?;
-        let missing = |what: &str| Error::setting(format!("score {name}"), format!("needs {what}"));
+        let missing = |what: &str| Error::setting(format!("detector {name}"), format!("needs {what}"));
         let per_view = |objective: Box<dyn ViewObjective>| Measure::Objective {
             objective,
             share: views.rules.len() as f64,
@@ -95,6 +92,7 @@ impl Detector {
         let measure = match name {
             "variance" => Measure::Variance(Outputs::Softmax),
             "variance-onehot" => Measure::Variance(Outputs::OneHot),
+            "error-estimate" => Measure::Error,
             "equivariance" => per_view(Box::new(Equivariance::new(views.clone()))),
             "invariance" => per_view(Box::new(Invariance { views: views.clone(), pairing: Pairing::Anchor })),
             "rotation" => {
@@ -111,10 +109,8 @@ impl Detector {
                 Measure::Objective { objective: Box::new(objective), share: 1.0 }
             }
             _ => {
-                return Err(Error::setting(
-                    format!("score {name}"),
-                    format!("is not one of {}", SCORES.join(", ")),
-                ));
+                let names = crate::settings::names::<DetectorKind>().join(", ");
+                return Err(Error::setting(format!("detector {name}"), format!("is not one of {names}")));
             }
         };
         Ok(Self { name: name.into(), measure, views, seed })
@@ -134,14 +130,44 @@ impl Detector {
                 let outputs = ViewOutputs::at(model, image, &self.views.draw(&random), *outputs)?;
                 Ok(outputs.variance())
             }
+            Measure::Error => {
+                let outputs = ViewOutputs::at(model, image, &self.views.draw(&random), Outputs::Softmax)?;
+                Ok(expected_error(&outputs.cell_variances(), 0.0))
+            }
             Measure::Objective { objective, share } => {
                 let views = vec![ViewTerm { weight: 1.0, objective: &**objective }];
-                let terms = Terms { output: "", feature: &model.feature, losses: vec![], views };
+                let terms = Terms { output: None, feature: &model.feature, losses: vec![], views };
                 let seen = terms.evaluate(&*model.network, image, Progress::ONCE, &random, false)?;
                 Ok(-seen.value / share)
             }
         }
     }
+
+    /// The score of an image and, if a bias and a probability are given, the error estimate; passes that both need are made once.
+    ///
+    /// # Errors
+    /// If the network refuses a view.
+    pub fn detect(&self, model: &Model, image: &Image, estimate: Option<(f64, f64)>) -> Result<Detection> {
+        let Some((bias, delta)) = estimate else {
+            return Ok(Detection { score: self.score(model, image)?, estimate: None });
+        };
+        let views = self.views.draw(&Random::new(self.seed));
+        let outputs = ViewOutputs::at(model, image, &views, Outputs::Softmax)?;
+        let score = match &self.measure {
+            Measure::Variance(Outputs::Softmax) => outputs.variance(),
+            _ => self.score(model, image)?,
+        };
+        Ok(Detection { score, estimate: Some(ErrorEstimate::from_outputs(&outputs, bias, delta)?) })
+    }
+}
+
+/// What a detector finds.
+#[derive(Clone, Debug)]
+pub struct Detection {
+    /// The score.
+    pub score: f64,
+    /// How wrong the answer probably is, if that was asked for.
+    pub estimate: Option<ErrorEstimate>,
 }
 
 /// The outputs of an image and of its views, brought back to the image's own grid.
@@ -150,7 +176,7 @@ pub struct ViewOutputs {
     pub extents: Extents,
     /// The image's own.
     pub base: Vec<f32>,
-    /// Each view's, undone, with the mask of cells in evaluation.
+    /// Each view's, undone, with the mask of cells in sight.
     pub views: Vec<(Vec<f32>, Vec<f32>)>,
 }
 
@@ -197,7 +223,7 @@ impl ViewOutputs {
         Ok(Self { extents, base: probabilities(base, extents, outputs), views })
     }
 
-    /// Σ over views of the mean squared distance per cell in evaluation.
+    /// Σ over views of the mean squared distance per cell in sight.
     pub fn variance(&self) -> f64 {
         let cells = self.extents.cells();
         let view = |(map, mask): &(Vec<f32>, Vec<f32>)| {
@@ -231,30 +257,4 @@ fn probabilities(scores: &Tensor, extents: Extents, outputs: Outputs) -> Vec<f32
         }
     }
     out
-}
-
-/// Detect-then-defend: what looks ordinary is left alone.
-pub struct Guard<'a> {
-    /// What is measured.
-    pub detector: &'a Detector,
-    /// Scores above this call for the defence.
-    pub threshold: f64,
-    /// The defence.
-    pub defence: &'a Defence,
-}
-
-impl Guard<'_> {
-    /// The image to show to the network, its score, and whether it was defended.
-    ///
-    /// # Errors
-    /// If the network fails.
-    pub fn apply(&self, model: &Model, image: &Image, seed: u64) -> Result<(Defended, f64, bool)> {
-        let score = self.detector.score(model, image)?;
-        let alarm = score > self.threshold;
-        let shown = match alarm {
-            true => self.defence.apply(model, image, seed)?,
-            false => Defended { image: image.clone(), trace: Vec::new() },
-        };
-        Ok((shown, score, alarm))
-    }
 }

@@ -1,9 +1,9 @@
 //! Scores, thresholds, estimates and the guard.
 
 use super::*;
-use crate::budget::Budget;
-use crate::defence::DefenceSettings;
+use crate::defence::DefenceSpec;
 use crate::objective::tests::small_head;
+use crate::pipeline::Pipeline;
 use crate::task::{Classification, Semantic};
 use crate::toy::{Conv, picture};
 
@@ -23,7 +23,7 @@ fn detector(name: &str, model: &Model) -> Detector {
     let mut random = Random::new(1);
     let bank = Bank::new(4, (0..40).map(|_| random.normal()).collect()).unwrap();
     let heads = Heads { head: Some(small_head(8, 4, 1)), bank: Some(bank) };
-    Detector::named(name, model, ViewSet::standard(), heads, 3).unwrap()
+    DetectorSpec::named(name).unwrap().with("seed", 3usize).unwrap().build(model, heads).unwrap()
 }
 
 /// Smooth, so that views agree.
@@ -35,7 +35,7 @@ fn calm(size: (usize, usize)) -> Image {
 #[test]
 fn every_score_repeats_and_differs_between_images() {
     for model in models() {
-        for name in SCORES {
+        for name in crate::settings::names::<DetectorKind>() {
             let detector = detector(name, &model);
             let score = |image: &Image| detector.score(&model, image).unwrap();
             let (a, b) = (score(&calm((24, 24))), score(&picture((24, 24), 2)));
@@ -47,9 +47,9 @@ fn every_score_repeats_and_differs_between_images() {
         }
     }
     let [model, _] = models();
-    let error = Detector::named("luck", &model, ViewSet::standard(), Heads::default(), 1).err().unwrap();
+    let error = DetectorSpec::named("luck").unwrap_err();
     assert!(error.to_string().contains("variance"));
-    assert!(Detector::named("rotation", &model, ViewSet::standard(), Heads::default(), 1).is_err());
+    assert!(DetectorSpec::named("rotation").unwrap().build(&model, Heads::default()).is_err());
 }
 
 #[test]
@@ -127,17 +127,48 @@ fn the_error_estimate_follows_its_formula() {
 }
 
 #[test]
-fn the_guard_leaves_ordinary_images_alone() {
+fn the_alarm_leaves_ordinary_images_alone() {
     let [_, model] = models();
-    let detector = detector("variance", &model);
-    let settings = DefenceSettings { steps: 1, ..DefenceSettings::standard(Budget::linf(0.02)) };
-    let defence = Defence::named("equivariance", &model, settings).unwrap();
+    let model = std::sync::Arc::new(model);
+    let detector = std::sync::Arc::new(detector("variance", &model));
+    let spec = DefenceSpec::named("equivariance").unwrap().with("steps", 1usize).unwrap();
+    let defence = spec.build(&model, &Heads::default()).unwrap();
+    let pipeline =
+        Pipeline::new(model.clone()).with_defence(defence).with_detector(detector.clone()).with_seed(2);
     let image = picture((16, 16), 1);
     let score = detector.score(&model, &image).unwrap();
     for (threshold, defended) in [(score + 1.0, false), (score - 1e-9, true)] {
-        let guard = Guard { detector: &detector, threshold, defence: &defence };
-        let (shown, seen, alarm) = guard.apply(&model, &image, 2).unwrap();
-        assert_eq!((seen, alarm), (score, defended));
-        assert_eq!(shown.image != image, defended);
+        let verdict = pipeline.clone().with_threshold(threshold).run(&image).unwrap();
+        assert_eq!((verdict.score, verdict.alarm, verdict.defended), (Some(score), Some(defended), defended));
+        assert_eq!(verdict.shown != image, defended);
+    }
+}
+
+/// By central differences, for every score that has a gradient.
+#[test]
+fn the_gradient_of_a_score_is_its_derivative() {
+    let network = Box::new(crate::toy::Conv::random(&[6, 8], 5, true, 4));
+    let model = Model::new(network, Box::new(crate::task::Semantic), "map", "features");
+    let image = picture((16, 12), 1);
+    for name in ["variance", "equivariance", "invariance"] {
+        let detector = detector(name, &model);
+        let (score, gradient) = detector.score_with_gradient(&model, &image, true).unwrap();
+        assert!((score - detector.score(&model, &image).unwrap()).abs() < 1e-9, "{name}");
+        let gradient = gradient.unwrap();
+        let mut random = Random::new(6);
+        let (mut off, mut total) = (0.0, 0.0);
+        for _ in 0..8 {
+            let direction: Vec<f32> = gradient.iter().map(|_| random.normal()).collect();
+            let at = |step: f32| {
+                let mut moved = image.clone();
+                moved.pixels_mut().iter_mut().zip(&direction).for_each(|(p, d)| *p += step * d);
+                detector.score(&model, &moved).unwrap()
+            };
+            let central = (at(2e-3) - at(-2e-3)) / 4e-3;
+            let along: f64 = gradient.iter().zip(&direction).map(|(g, d)| f64::from(g * d)).sum();
+            off += (central - along).powi(2);
+            total += central.powi(2);
+        }
+        assert!(off < 0.01 * total, "{name}: off by {off} of {total}");
     }
 }

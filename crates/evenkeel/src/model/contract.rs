@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::image::{Palette, write_atomically};
+use crate::network::{PixelRule, TensorNames};
 use crate::task::{check_task, instance::InstanceRule};
 
 /// What must be known to use a network.
@@ -17,10 +18,10 @@ use crate::task::{check_task, instance::InstanceRule};
 pub struct Contract {
     /// `classification`, `semantic` or `instance`.
     pub task: String,
-    /// The tensor of class scores (before softmax); for instances, the tensors of the head, joined by ` + `.
-    pub output: String,
-    /// The tensor of features that views are compared on; several, joined by ` + `, are compared each by itself and summed.
-    pub feature: String,
+    /// The tensor of class scores (before softmax); for instances, the list of the head's tensors.
+    pub output: TensorNames,
+    /// The tensor of features that views are compared on; a list of them is compared each by itself and summed.
+    pub feature: TensorNames,
     /// How pixels become input.
     pub input: InputRule,
     /// Names and colours.
@@ -58,6 +59,19 @@ pub struct InputRule {
 
 fn one() -> usize {
     1
+}
+
+impl InputRule {
+    /// The rule by which pixels become input.
+    pub fn pixels(&self) -> PixelRule {
+        let source = match self.order {
+            Order::Rgb => [0, 1, 2],
+            Order::Bgr => [2, 1, 0],
+        };
+        let factor = [0, 1, 2].map(|k| self.scale / self.std[k]);
+        let shift = [0, 1, 2].map(|k| -self.mean[k] / self.std[k]);
+        PixelRule { source, factor, shift, channels_last: self.channels_last }
+    }
 }
 
 /// The order of the channels.
@@ -167,6 +181,11 @@ impl Contract {
     /// Naming the field.
     pub fn check(&self) -> Result<()> {
         check_task(&self.task, self.instance.as_ref())?;
+        for (field, names) in [("output", &self.output), ("feature", &self.feature)] {
+            if names.is_empty() || names.iter().any(String::is_empty) {
+                return Err(Error::setting(field, "must name at least one tensor"));
+            }
+        }
         let input = &self.input;
         if !input.scale.is_finite() || input.scale == 0.0 {
             return Err(Error::setting("input.scale", "must be a number other than 0"));

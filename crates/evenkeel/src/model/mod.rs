@@ -4,23 +4,25 @@
 //! guesses: what the contract file beside the network does not say is refused.
 
 mod contract;
+mod engine;
+mod file;
 mod letterbox;
-mod onnx;
 
 #[cfg(test)]
 mod tests;
 
 pub use contract::{Classes, Contract, InputRule, Order, PaletteRule, ResizeRule};
+pub use engine::Engine;
+pub use file::ModelFile;
 pub use letterbox::Letterbox;
-pub use onnx::Onnx;
 
 use std::path::Path;
 
-use evenkeel_network as engine;
+use evenkeel_network::zoo::Checkpoint;
 
 use crate::error::{Error, Result};
 use crate::image::{Image, LabelMap, Palette};
-use crate::network::{Network, Tensor};
+use crate::network::{Executor, Network, Preprocessed, Tensor, TensorNames};
 use crate::task::{Prediction, Task, task_named};
 use crate::view::Sampler;
 
@@ -33,10 +35,10 @@ pub struct Model {
     pub network: Box<dyn Network>,
     /// What its scores mean.
     pub task: Box<dyn Task>,
-    /// The tensor of scores.
-    pub output: String,
-    /// The tensor of features that views are compared on.
-    pub feature: String,
+    /// The tensors of scores.
+    pub output: TensorNames,
+    /// The tensors of features that views are compared on, each by itself.
+    pub feature: TensorNames,
     /// Sides must be multiples of this.
     pub multiple: usize,
     /// How an image is brought to the network's size.
@@ -56,8 +58,13 @@ pub struct Model {
 }
 
 impl Model {
-    /// A model without a file.
-    pub fn new(network: Box<dyn Network>, task: Box<dyn Task>, output: &str, feature: &str) -> Self {
+    /// A model without a file, of a network that takes RGB images in [0, 1].
+    pub fn new(
+        network: Box<dyn Network>,
+        task: Box<dyn Task>,
+        output: impl Into<TensorNames>,
+        feature: impl Into<TensorNames>,
+    ) -> Self {
         let size = network.fixed_size();
         Self {
             network,
@@ -90,31 +97,36 @@ impl Model {
     /// # Errors
     /// As [`Model::load`].
     pub fn with_contract(path: impl AsRef<Path>, contract: &Contract) -> Result<Self> {
-        let path = path.as_ref();
-        let bytes = std::fs::read(path).map_err(Error::io(path))?;
-        // By its path, since an ONNX file may keep tensors in others beside it.
-        Self::assemble(engine::Network::load(path), &bytes, path, contract)
+        ModelFile::read(path)?.model(contract)
     }
 
-    /// A network in memory under a contract; `path` is used in sentences.
+    /// A network in memory under a contract; `path` is used in messages.
     ///
     /// # Errors
     /// As [`Model::load`].
     pub fn from_bytes(bytes: &[u8], path: &Path, contract: &Contract) -> Result<Self> {
-        let network = engine::Network::from_bytes(bytes.to_vec(), engine::Limits::default());
-        Self::assemble(network, bytes, path, contract)
+        ModelFile::from_bytes(bytes, path).model(contract)
     }
 
+    /// The network that an executor runs, under a contract: the contract's pixel rule stands in front of it. It is tried once.
+    ///
+    /// # Errors
+    /// If they do not fit each other, or the network's answer is not finite; if the contract asks for a head that needs the
+    /// network's weights (Mask R-CNN's), which an executor does not give.
+    pub fn from_executor(executor: impl Executor + 'static, contract: &Contract) -> Result<Self> {
+        Self::assemble(executor, None, contract)
+    }
+
+    /// As [`Model::from_executor`]; `weights` are the network's own with the name of their architecture, for heads that need them.
     fn assemble(
-        network: engine::Result<engine::Network>,
-        bytes: &[u8],
-        path: &Path,
+        executor: impl Executor + 'static,
+        weights: Option<&Checkpoint>,
         contract: &Contract,
     ) -> Result<Self> {
-        let hash = blake3::hash(bytes).to_hex().to_string();
-        let named = |e: &dyn std::fmt::Display| Error::File { path: path.to_owned(), reason: e.to_string() };
-        let network = Onnx::new(network.map_err(|e| named(&e))?, path, contract)?;
-        network.check_tensors(&[&contract.output, &contract.feature])?;
+        contract.check()?;
+        executor.check_tensors(&contract.output.list())?;
+        executor.check_tensors(&contract.feature.list())?;
+        let network = Preprocessed::new(executor, contract.input.pixels())?;
         let size = match (network.fixed_size(), contract.input.size) {
             (Some(fixed), Some([h, w])) if fixed != (h, w) => {
                 let words = |(h, w): (usize, usize)| format!("{w}x{h}");
@@ -122,19 +134,17 @@ impl Model {
             }
             (fixed, declared) => fixed.or(declared.map(|[h, w]| (h, w))),
         };
-        let task = task_named(&contract.task, contract.instance.as_ref(), bytes)?;
+        let task = task_named(&contract.task, contract.instance.as_ref(), weights)?;
         let mut model = Self {
             size,
             multiple: contract.input.multiple,
             resize: contract.input.resize,
             class_names: contract.classes.names.clone(),
             palette: contract.palette()?,
-            hash,
             class_ids: contract.classes.ids.clone(),
-            ..Self::new(Box::new(network), task, &contract.output, &contract.feature)
+            ..Self::new(Box::new(network), task, contract.output.clone(), contract.feature.clone())
         };
-        let tried = model.try_once();
-        model.classes = tried.map_err(|e| named(&e))?;
+        model.classes = model.try_once()?;
         Ok(model)
     }
 
@@ -174,11 +184,16 @@ impl Model {
         Ok(wanted)
     }
 
-    /// The image at the network's own size, as the contract says.
+    /// The image at the network's own size, as the contract says, in steps of 1/255: as a file would hold it. So every way to use a model
+    /// (a prediction, an attack, a study) starts from the same pixels, and an attack that is rounded alike stays within its budget of them.
     ///
     /// # Errors
     /// If the contract forbids changing the image's size, or the image is too small.
     pub fn fit(&self, image: &Image) -> Result<Image> {
+        Ok(self.resized(image)?.rounded_to_8_bits())
+    }
+
+    fn resized(&self, image: &Image) -> Result<Image> {
         let size = image.size();
         let wanted = self.wanted(size)?;
         if wanted == size {
@@ -250,7 +265,24 @@ impl Model {
     /// # Errors
     /// If the network refuses it.
     pub fn scores(&self, image: &Image) -> Result<Tensor> {
-        Ok(self.network.run(image, &[&self.output])?.remove(0))
+        Ok(Tensor::joined(self.network.run_one(image, &self.output.list())?))
+    }
+
+    /// The scores for several images, which may run side by side.
+    ///
+    /// # Errors
+    /// If the network refuses one.
+    pub fn scores_of(&self, images: &[&Image]) -> Result<Vec<Tensor>> {
+        let answers = self.network.run(images, &self.output.list())?;
+        Ok(answers.into_iter().map(Tensor::joined).collect())
+    }
+
+    /// The features of an image at the network's size, one tensor for each name.
+    ///
+    /// # Errors
+    /// If the network refuses it.
+    pub fn features(&self, image: &Image) -> Result<Vec<Tensor>> {
+        self.network.run_one(image, &self.feature.list())
     }
 
     /// The answer for an image at the network's size.

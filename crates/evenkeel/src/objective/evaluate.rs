@@ -1,18 +1,14 @@
 //! A weighted sum of objectives at an image: its value and its gradient with respect to the image.
 //!
-//! One pass over the image itself serves every term; each view has one pass of its own. All passes run before any pullback, since
-//! a comparison needs all features first; what waits meanwhile are the tapes, which are small. Views run side by side, those that
-//! enlarge the image one after another (a pass uses all threads anyway, and two large ones at once would need twice the memory);
-//! their gradients are added in the order of the views, so the sum does not depend on threads.
+//! One pass over the image itself serves every term; each view has a pass of its own (see `passes`). The image's own tape stays until
+//! all terms have given their cotangents on its tensors, and is led back last.
 
-use rayon::prelude::*;
-
-use super::{Loss, Progress, ViewObjective};
+use super::passes::{ViewPasses, add_scaled, pass};
+use super::{Cotangent, Loss, Progress, ViewObjective};
 use crate::error::{Error, Result};
 use crate::image::Image;
-use crate::network::{Network, Tape, Tensor};
+use crate::network::{Network, Tensor, TensorNames};
 use crate::random::Random;
-use crate::view::DrawnView as View;
 
 /// A view objective and its weight.
 pub struct ViewTerm<'a> {
@@ -23,12 +19,11 @@ pub struct ViewTerm<'a> {
 }
 
 /// What to sum, and the names of the tensors it is made of.
-#[derive(Default)]
 pub struct Terms<'a> {
-    /// The tensor of scores; empty if neither losses nor the answer are wanted.
-    pub output: &'a str,
-    /// The tensor of features.
-    pub feature: &'a str,
+    /// The tensors of scores, if losses or the answer are wanted.
+    pub output: Option<&'a TensorNames>,
+    /// The tensors of features.
+    pub feature: &'a TensorNames,
     /// Losses on the scores, with weights.
     pub losses: Vec<(f64, &'a Loss)>,
     /// Objectives on the features of views, with weights.
@@ -44,30 +39,62 @@ pub struct TermSum {
     pub parts: Vec<f64>,
     /// The gradient `[3, h, w]`, if it was wanted.
     pub gradient: Option<Vec<f32>>,
-    /// The scores, if their tensor was named.
+    /// The scores, if their tensors were named.
     pub scores: Option<Tensor>,
 }
 
-/// A pass that may lead back.
-struct Pass<'n> {
-    tensors: Vec<Tensor>,
-    tape: Option<Box<dyn Tape + 'n>>,
+/// The tensors of one pass that serves scores and features: each name once, and where scores and features stand among them.
+#[derive(Default)]
+struct Request<'a> {
+    names: Vec<&'a str>,
+    scores: Vec<usize>,
+    features: Vec<usize>,
 }
 
-fn pass<'n>(network: &'n dyn Network, image: &Image, names: &[&str], taped: bool) -> Result<Pass<'n>> {
-    if taped {
-        let traced = network.trace(image, names)?;
-        Ok(Pass { tensors: traced.tensors, tape: Some(traced.tape) })
-    } else {
-        Ok(Pass { tensors: network.run(image, names)?, tape: None })
+impl<'a> Request<'a> {
+    fn place(&mut self, name: &'a str) -> usize {
+        self.names.iter().position(|own| *own == name).unwrap_or_else(|| {
+            self.names.push(name);
+            self.names.len() - 1
+        })
     }
 }
 
-fn add_scaled(into: &mut [f32], weight: f64, from: &[f32]) {
-    into.iter_mut().zip(from).for_each(|(i, f)| *i += weight as f32 * f);
+/// The tensors at these places; their values are shared.
+fn gathered(places: &[usize], tensors: &[Tensor]) -> Vec<Tensor> {
+    places.iter().map(|place| tensors[*place].clone()).collect()
+}
+
+/// The cotangents on the tensors of a pass; empty where nothing was added yet.
+struct OnTensors(Vec<Cotangent>);
+
+impl OnTensors {
+    fn add(&mut self, place: usize, weight: f64, values: &[f32]) {
+        match &mut self.0[place] {
+            sum if sum.is_empty() => sum.extend(values.iter().map(|v| 0.0 + weight as f32 * v)),
+            sum => add_scaled(sum, weight, values),
+        }
+    }
+
+    /// The cotangents of all tensors, zeros where nothing was added.
+    fn all(mut self, tensors: &[Tensor]) -> Vec<(usize, Cotangent)> {
+        self.0.iter_mut().zip(tensors).for_each(|(sum, tensor)| sum.resize(tensor.len(), 0.0));
+        self.0.into_iter().enumerate().collect()
+    }
 }
 
 impl Terms<'_> {
+    fn request(&self) -> Request<'_> {
+        let mut request = Request::default();
+        if let Some(output) = self.output {
+            request.scores = output.iter().map(|name| request.place(name)).collect();
+        }
+        if !self.views.is_empty() || self.output.is_none() {
+            request.features = self.feature.iter().map(|name| request.place(name)).collect();
+        }
+        request
+    }
+
     /// The sum at `image`. Views are drawn from `random`.
     ///
     /// # Errors
@@ -80,34 +107,35 @@ impl Terms<'_> {
         random: &Random,
         want_gradient: bool,
     ) -> Result<TermSum> {
-        let names: &[&str] = match (self.output.is_empty(), self.views.is_empty()) {
-            (false, true) => &[self.output],
-            (false, false) if self.output != self.feature => &[self.output, self.feature],
-            _ => &[self.feature],
-        };
-        let base = pass(network, image, names, want_gradient)?;
-        let (scores, features) = (&base.tensors[0], &base.tensors[names.len() - 1]);
-        let mut parts = Vec::new();
-        let mut value = 0.0;
-        let mut cotangents: Vec<Vec<f32>> = base.tensors.iter().map(|t| vec![0.0; t.data().len()]).collect();
+        let request = self.request();
+        let base = pass(network, image, &request.names, want_gradient)?;
+        let scores = self.output.map(|_| Tensor::joined(gathered(&request.scores, &base.tensors)));
+        let (mut value, mut parts) = (0.0, Vec::new());
+        let mut on_base = OnTensors(vec![Vec::new(); base.tensors.len()]);
         for (weight, loss) in &self.losses {
-            let (part, cotangent) = loss.evaluate(scores, progress)?;
+            let missing = || Error::setting("losses", "need the tensors of scores");
+            let (part, cotangent) = loss.evaluate(scores.as_ref().ok_or_else(missing)?, progress)?;
             parts.push(part);
             value += weight * part;
-            add_scaled(&mut cotangents[0], *weight, &cotangent);
+            let mut rest = cotangent.as_slice();
+            for place in &request.scores {
+                let (own, after) = rest.split_at(base.tensors[*place].len().min(rest.len()));
+                on_base.add(*place, *weight, own);
+                rest = after;
+            }
         }
         let mut gradient = vec![0.0; if want_gradient { image.pixels().len() } else { 0 }];
+        let passes = ViewPasses { network, feature: self.feature, image, want_gradient };
+        let features = gathered(&request.features, &base.tensors);
         for (i, term) in self.views.iter().enumerate() {
-            let look = Look { network, feature: self.feature, image, taped: want_gradient };
-            let (part, on_base, on_image) = look.term(term, features, &random.fork(i as u64))?;
-            parts.push(part);
-            value += term.weight * part;
-            add_scaled(&mut cotangents[names.len() - 1], term.weight, &on_base);
-            add_scaled(&mut gradient, 1.0, &on_image);
+            let seen = passes.term(term, &features, &random.fork(i as u64))?;
+            parts.push(seen.value);
+            value += term.weight * seen.value;
+            request.features.iter().zip(&seen.base).for_each(|(p, own)| on_base.add(*p, term.weight, own));
+            add_scaled(&mut gradient, 1.0, &seen.gradient);
         }
         if let Some(tape) = &base.tape {
-            let pairs: Vec<(usize, &[f32])> = cotangents.iter().map(Vec::as_slice).enumerate().collect();
-            add_scaled(&mut gradient, 1.0, &tape.pullback(&pairs)?);
+            add_scaled(&mut gradient, 1.0, &tape.pullback(on_base.all(&base.tensors))?);
             if !gradient.iter().all(|g| g.is_finite()) {
                 return Err(Error::NotFinite("the gradient".into()));
             }
@@ -115,61 +143,6 @@ impl Terms<'_> {
         if !value.is_finite() {
             return Err(Error::NotFinite("the objective".into()));
         }
-        let scores = base.tensors.into_iter().next().filter(|_| !self.output.is_empty());
         Ok(TermSum { value, parts, gradient: want_gradient.then_some(gradient), scores })
-    }
-}
-
-/// A look at one image through the views of one term.
-struct Look<'a> {
-    network: &'a dyn Network,
-    feature: &'a str,
-    image: &'a Image,
-    taped: bool,
-}
-
-/// Does the work for every item, the marked ones one after another and then the others side by side; results keep their places.
-fn in_turn<T: Send, R: Send>(
-    items: Vec<T>,
-    marked: &[bool],
-    work: impl Fn(T) -> Result<R> + Sync,
-) -> Result<Vec<R>> {
-    let (first, rest): (Vec<_>, Vec<_>) = items.into_iter().enumerate().partition(|(i, _)| marked[*i]);
-    let numbered = |(i, item)| work(item).map(|result| (i, result));
-    let mut all = first.into_iter().map(numbered).collect::<Result<Vec<_>>>()?;
-    all.extend(rest.into_par_iter().map(numbered).collect::<Result<Vec<_>>>()?);
-    all.sort_by_key(|(i, _)| *i);
-    Ok(all.into_iter().map(|(_, result)| result).collect())
-}
-
-impl Look<'_> {
-    /// Whether a view shows twice as many pixels as the image has, or more.
-    fn enlarges(&self, view: &View) -> bool {
-        view.enlarges(self.image.size())
-    }
-
-    /// The term's value, its cotangent on the image's own features, and what its views lead back to the image, weighted.
-    fn term(&self, term: &ViewTerm<'_>, base: &Tensor, random: &Random) -> Result<(f64, Vec<f32>, Vec<f32>)> {
-        let views = term.objective.draw(random);
-        let large: Vec<bool> = views.iter().map(|view| self.enlarges(view)).collect();
-        let passes = in_turn(views, &large, |view| {
-            let mut pass = pass(self.network, &view.apply(self.image), &[self.feature], self.taped)?;
-            let features = pass.tensors.remove(0);
-            Ok(((view, features), pass.tape))
-        })?;
-        let (seen, tapes): (Vec<(View, Tensor)>, Vec<_>) = passes.into_iter().unzip();
-        let compared = term.objective.compare(self.image.size(), base, &seen)?;
-        if !self.taped {
-            return Ok((compared.value, compared.base, Vec::new()));
-        }
-        let ways: Vec<_> = tapes.into_iter().zip(&seen).zip(compared.seen).collect();
-        let gradients = in_turn(ways, &large, |((tape, (view, _)), cotangent)| {
-            let tape = tape.expect("a taped pass has a tape");
-            let on_view = tape.pullback(&[(0, &cotangent)])?;
-            Ok(view.pull_apply(self.image, &on_view))
-        })?;
-        let mut total = vec![0.0; self.image.pixels().len()];
-        gradients.iter().for_each(|g| add_scaled(&mut total, term.weight, g));
-        Ok((compared.value, compared.base, total))
     }
 }

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use super::head::Head;
-use super::{Compared, Pooled, ViewObjective};
+use super::{Compared, Cotangent, Pooled, Rest, Seen, ViewObjective, ViewShare, ViewSum, compare_in_turn};
 use crate::error::{Error, Result};
 use crate::network::Tensor;
 use crate::random::Random;
-use crate::view::{DrawnView as View, Turn, ViewSet};
+use crate::view::{DrawnView, Turn, ViewSet};
 
 /// A head guesses by how many quarters the image was turned; the objective is minus the mean cross-entropy.
 #[derive(Clone, Debug)]
@@ -19,33 +19,66 @@ pub struct Rotation {
 }
 
 impl ViewObjective for Rotation {
-    fn draw(&self, _: &Random) -> Vec<View> {
-        let turn = |quarters| View::of(Turn { quarters }).fitted(self.fixed_canvas);
+    fn draw(&self, _: &Random) -> Vec<DrawnView> {
+        let turn = |quarters| DrawnView::of(Turn { quarters }).fitted(self.fixed_canvas);
         (1..4).map(turn).collect()
     }
 
-    fn compare(&self, _: (usize, usize), base: &Tensor, seen: &[(View, Tensor)]) -> Result<Compared> {
+    fn over_views<'a>(&'a self, base: &'a [Tensor]) -> Result<Option<Box<dyn ViewSum + 'a>>> {
         if self.head.outputs() != 4 {
             return Err(Error::mismatch("scores of a rotation head", 4, self.head.outputs()));
         }
-        let maps: Vec<&Tensor> = std::iter::once(base).chain(seen.iter().map(|(_, t)| t)).collect();
-        let share = 1.0 / maps.len() as f64;
-        let mut value = 0.0;
-        let mut cotangents = Vec::with_capacity(maps.len());
-        for (quarters, map) in maps.iter().enumerate() {
-            let pooled = Pooled::of(map)?;
-            let (scores, inputs) = self.head.forward(pooled.values())?;
-            let top = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-            let sum: f32 = scores.iter().map(|s| (s - top).exp()).sum();
-            value -= share * f64::from(top + sum.ln() - scores[quarters]);
-            let slope = |(i, s): (usize, &f32)| {
-                share as f32 * (if i == quarters { 1.0 } else { 0.0 } - (s - top).exp() / sum)
-            };
-            let cotangent: Vec<f32> = scores.iter().enumerate().map(slope).collect();
-            cotangents.push(pooled.pullback(&self.head.pullback(&inputs, &cotangent)));
+        let (value, base) = self.guess(0, base)?;
+        Ok(Some(Box::new(Guesses { rotation: self, value, base })))
+    }
+
+    fn compare(&self, base: &[Tensor], seen: &[Seen]) -> Result<Compared> {
+        match self.over_views(base)? {
+            Some(sum) => compare_in_turn(sum, seen),
+            None => Err(Error::setting("rotation", "is a sum over views")),
         }
-        let base = cotangents.remove(0);
-        Ok(Compared { value, base, seen: cotangents })
+    }
+}
+
+impl Rotation {
+    /// What the guess at features turned by so many quarters adds, and its cotangents.
+    fn guess(&self, quarters: usize, features: &[Tensor]) -> Result<(f64, Vec<Cotangent>)> {
+        // the image as it is and its three turns
+        let share = 1.0 / 4.0;
+        let pooled = Pooled::of(features)?;
+        let (scores, inputs) = self.head.forward(pooled.values())?;
+        let top = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let sum: f32 = scores.iter().map(|s| (s - top).exp()).sum();
+        let value = share * f64::from(top + sum.ln() - scores[quarters]);
+        let slope = |(i, s): (usize, &f32)| {
+            share as f32 * (if i == quarters { 1.0 } else { 0.0 } - (s - top).exp() / sum)
+        };
+        let cotangent: Vec<f32> = scores.iter().enumerate().map(slope).collect();
+        Ok((-value, pooled.pullback(&self.head.pullback(&inputs, &cotangent))))
+    }
+}
+
+/// The guesses so far.
+struct Guesses<'a> {
+    rotation: &'a Rotation,
+    value: f64,
+    base: Vec<Cotangent>,
+}
+
+impl ViewSum for Guesses<'_> {
+    fn share(&self, place: usize, seen: &Seen, _: bool) -> Result<ViewShare> {
+        let (value, cotangents) = self.rotation.guess(place + 1, &seen.features)?;
+        Ok(ViewShare { cotangents, rest: Rest::Value(value) })
+    }
+
+    fn add(&mut self, share: ViewShare) {
+        if let Rest::Value(value) = share.rest {
+            self.value += value;
+        }
+    }
+
+    fn finish(self: Box<Self>) -> Result<(f64, Vec<Cotangent>)> {
+        Ok((self.value, self.base))
     }
 }
 
@@ -131,7 +164,7 @@ struct Embedded {
 }
 
 impl Contrastive {
-    fn embed(&self, map: &Tensor) -> Result<Embedded> {
+    fn embed(&self, map: &[Tensor]) -> Result<Embedded> {
         let pooled = Pooled::of(map)?;
         let (out, inputs) = self.head.forward(pooled.values())?;
         if out.len() != self.bank.dimensions {
@@ -162,12 +195,13 @@ impl Contrastive {
 }
 
 impl ViewObjective for Contrastive {
-    fn draw(&self, random: &Random) -> Vec<View> {
+    fn draw(&self, random: &Random) -> Vec<DrawnView> {
         self.views.draw(random)
     }
 
-    fn compare(&self, _: (usize, usize), base: &Tensor, seen: &[(View, Tensor)]) -> Result<Compared> {
-        let maps: Vec<&Tensor> = std::iter::once(base).chain(seen.iter().map(|(_, t)| t)).collect();
+    fn compare(&self, base: &[Tensor], seen: &[Seen]) -> Result<Compared> {
+        let maps: Vec<&[Tensor]> =
+            std::iter::once(base).chain(seen.iter().map(|one| one.features.as_slice())).collect();
         let all = maps.iter().map(|map| self.embed(map)).collect::<Result<Vec<_>>>()?;
         let count = all.len();
         let share = 1.0 / (count * (count - 1)).max(1) as f32;

@@ -1,9 +1,10 @@
 //! Features averaged over space: what invariance compares and heads read.
 
+use super::Cotangent;
 use crate::error::Result;
 use crate::network::{Extents, Tensor};
 
-/// The mean of every channel of a feature map; of several joined maps, one after the other.
+/// The mean of every channel of feature maps, one map after the other.
 #[derive(Clone, Debug)]
 pub struct Pooled {
     values: Vec<f32>,
@@ -11,13 +12,11 @@ pub struct Pooled {
 }
 
 impl Pooled {
-    /// The means of a tensor of features.
+    /// The means of tensors of features.
     ///
     /// # Errors
-    /// If a part of it is no map or vector of one image.
-    pub fn of(features: &Tensor) -> Result<Self> {
-        let split = features.split();
-        let parts = split.as_deref().unwrap_or(std::slice::from_ref(features));
+    /// If one is no map or vector of one image.
+    pub fn of(parts: &[Tensor]) -> Result<Self> {
         let levels = parts.iter().map(|part| part.extents("features")).collect::<Result<Vec<_>>>()?;
         let mean = |channel: &[f32]| {
             (channel.iter().map(|&v| f64::from(v)).sum::<f64>() / channel.len() as f64) as f32
@@ -31,14 +30,15 @@ impl Pooled {
         &self.values
     }
 
-    /// The cotangent on the features, given the one on the means.
-    pub fn pullback(&self, cotangent: &[f32]) -> Vec<f32> {
-        let cells = self.levels.iter().flat_map(|level| std::iter::repeat_n(level.cells(), level.channels));
-        cotangent
-            .iter()
-            .zip(cells)
-            .flat_map(|(c, cells)| std::iter::repeat_n(c / cells as f32, cells))
-            .collect()
+    /// The cotangent on each map, given the one on the means.
+    pub fn pullback(&self, mut cotangent: &[f32]) -> Vec<Cotangent> {
+        let level = |level: &Extents| {
+            let (own, rest) = cotangent.split_at(level.channels);
+            cotangent = rest;
+            let cells = level.cells();
+            own.iter().flat_map(|c| std::iter::repeat_n(c / cells as f32, cells)).collect()
+        };
+        self.levels.iter().map(level).collect()
     }
 }
 
@@ -47,13 +47,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn joined_maps_are_averaged_each_by_itself() {
+    fn several_maps_are_averaged_each_by_itself() {
         let wide = Tensor::new(vec![1, 2, 1, 2], vec![1.0, 3.0, 5.0, 9.0]).unwrap();
         let vector = Tensor::new(vec![1, 1], vec![4.0]).unwrap();
-        let pooled = Pooled::of(&Tensor::joined(vec![wide.clone(), vector])).unwrap();
+        let pooled = Pooled::of(&[wide.clone(), vector]).unwrap();
         assert_eq!(pooled.values(), [2.0, 7.0, 4.0]);
-        assert_eq!(pooled.pullback(&[1.0, -4.0, 3.0]), [0.5, 0.5, -2.0, -2.0, 3.0]);
-        assert_eq!(Pooled::of(&wide).unwrap().values(), [2.0, 7.0]);
-        assert!(Pooled::of(&Tensor::new(vec![2, 2, 1, 1], vec![0.0; 4]).unwrap()).is_err());
+        assert_eq!(pooled.pullback(&[1.0, -4.0, 3.0]), [vec![0.5, 0.5, -2.0, -2.0], vec![3.0]]);
+        assert_eq!(Pooled::of(&[wide]).unwrap().values(), [2.0, 7.0]);
+        assert!(Pooled::of(&[Tensor::new(vec![2, 2, 1, 1], vec![0.0; 4]).unwrap()]).is_err());
     }
 }

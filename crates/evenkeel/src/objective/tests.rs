@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::image::Image;
-use crate::network::Network;
+use crate::network::{Network, TensorNames};
 use crate::objective::head::Head;
 use crate::task::Labels;
 use crate::toy::{Conv, picture};
@@ -136,9 +136,10 @@ fn objectives(channels: usize) -> Vec<(&'static str, Box<dyn ViewObjective>)> {
 }
 
 fn value_at(network: &Conv, image: &Image, objective: &dyn ViewObjective) -> TermSum {
+    let (output, feature) = (TensorNames::from("scores"), TensorNames::from("features"));
     let terms = Terms {
-        output: "scores",
-        feature: "features",
+        output: Some(&output),
+        feature: &feature,
         losses: vec![],
         views: vec![ViewTerm { weight: 2.0, objective }],
     };
@@ -177,15 +178,16 @@ fn view_objectives_match_central_differences_through_a_network() {
 fn an_unchanged_view_agrees_with_itself() {
     let network = Conv::random(&[6], 4, false, 1);
     let image = picture((12, 12), 2);
-    let features = network.run(&image, &["features"]).unwrap().remove(0);
-    let stay = View::of(crate::view::Stay);
-    let seen = [(stay.clone(), features.clone()), (stay, features.clone())];
+    let features = network.run_one(&image, &["features"]).unwrap();
+    let stay = DrawnView::of(crate::view::Stay).placed((12, 12));
+    let seen = || Seen { view: stay.clone(), features: features.clone() };
+    let seen = [seen(), seen()];
     let objective = Equivariance::new(ViewSet::standard());
-    assert!((objective.compare((12, 12), &features, &seen).unwrap().value - 2.0).abs() < 1e-6);
+    assert!((objective.compare(&features, &seen).unwrap().value - 2.0).abs() < 1e-6);
     let all = Equivariance { pairing: Pairing::AllPairs, ..objective };
-    let compared = all.compare((12, 12), &features, &seen).unwrap();
+    let compared = all.compare(&features, &seen).unwrap();
     assert!((compared.value - 3.0).abs() < 1e-6);
-    assert!(compared.base.iter().all(|g| g.abs() < 1e-6), "at the top there is nowhere to climb");
+    assert!(compared.base[0].iter().all(|g| g.abs() < 1e-6), "at the top there is nowhere to climb");
 }
 
 #[test]
@@ -195,9 +197,10 @@ fn a_sum_is_the_sum_of_its_terms_for_any_thread_count() {
     let loss = Loss::against(LossKind::CrossEntropy, Labels { size: (1, 1), labels: vec![1] });
     let objective = Equivariance::new(ViewSet::standard());
     let evaluate = |loss_weight: f64, view_weight: f64| {
+        let (output, feature) = (TensorNames::from("scores"), TensorNames::from("features"));
         let terms = Terms {
-            output: "scores",
-            feature: "features",
+            output: Some(&output),
+            feature: &feature,
             losses: vec![(loss_weight, &loss)],
             views: vec![ViewTerm { weight: view_weight, objective: &objective }],
         };

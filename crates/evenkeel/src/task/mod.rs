@@ -8,6 +8,8 @@ pub mod instance;
 
 use std::sync::Arc;
 
+use evenkeel_network::zoo::Checkpoint;
+
 use crate::error::{Error, Result};
 use crate::image::{IGNORED, LabelMap};
 use crate::network::{Extents, Tensor};
@@ -246,14 +248,19 @@ pub fn check_task(name: &str, instances: Option<&InstanceRule>) -> Result<()> {
     }
 }
 
-/// The task of this name for the network in these bytes; instance segmentation needs to be told how instances are read.
+/// The task of this name; instance segmentation needs to be told how instances are read. `weights` are the network's own with the name
+/// of their architecture, for heads that need them.
 ///
 /// # Errors
 /// As [`check_task`], and if the network is not one whose instances can be read so.
-pub fn task_named(name: &str, instances: Option<&InstanceRule>, network: &[u8]) -> Result<Box<dyn Task>> {
+pub fn task_named(
+    name: &str,
+    instances: Option<&InstanceRule>,
+    weights: Option<&Checkpoint>,
+) -> Result<Box<dyn Task>> {
     check_task(name, instances)?;
     Ok(match instances {
-        Some(rule) => Box::new(Instances::new(rule.clone(), network)?),
+        Some(rule) => Box::new(Instances::new(rule.clone(), weights)?),
         None if name == "classification" => Box::new(Classification),
         None => Box::new(Semantic),
     })

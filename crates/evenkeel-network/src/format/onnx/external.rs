@@ -1,10 +1,11 @@
 //! Tensor values kept in files beside the model, and nowhere else: a location that leads out of the model's folder is refused.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Component, Path, PathBuf};
 
-use super::message::Pair;
+use super::message::{AttributeMessage, GraphMessage, Model, NodeMessage, Pair, TensorMessage};
 
 /// The folder of a model.
 #[derive(Debug)]
@@ -48,7 +49,7 @@ impl Folder {
         Ok(values)
     }
 
-    fn inside(&self, location: &str) -> Result<PathBuf, String> {
+    pub(super) fn inside(&self, location: &str) -> Result<PathBuf, String> {
         let escapes = || format!("has external data {location:?}, outside the model's folder");
         let plain = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
         if location.is_empty() || !Path::new(location).components().all(plain) {
@@ -64,5 +65,48 @@ impl Folder {
             return Err(format!("has external data {location:?}, which is not a file"));
         }
         Ok(path)
+    }
+}
+
+/// Where the external data of a model lies, in order, each place once.
+pub(super) fn locations(model: &Model) -> BTreeSet<&str> {
+    let mut found = BTreeSet::new();
+    if let Some(graph) = &model.graph {
+        of_graph(graph, &mut found);
+    }
+    for function in &model.functions {
+        of_attributes(&function.attribute_proto, &mut found);
+        of_nodes(&function.node, &mut found);
+    }
+    found
+}
+
+fn of_graph<'m>(graph: &'m GraphMessage, found: &mut BTreeSet<&'m str>) {
+    graph.initializer.iter().for_each(|tensor| of_tensor(tensor, found));
+    let sparse =
+        graph.sparse_initializer.iter().flat_map(|sparse| sparse.values.iter().chain(&sparse.indices));
+    sparse.for_each(|tensor| of_tensor(tensor, found));
+    of_nodes(&graph.node, found);
+}
+
+fn of_nodes<'m>(nodes: &'m [NodeMessage], found: &mut BTreeSet<&'m str>) {
+    nodes.iter().for_each(|node| of_attributes(&node.attribute, found));
+}
+
+fn of_attributes<'m>(attributes: &'m [AttributeMessage], found: &mut BTreeSet<&'m str>) {
+    for attribute in attributes {
+        let sparse =
+            attribute.sparse_tensor.iter().flat_map(|sparse| sparse.values.iter().chain(&sparse.indices));
+        attribute.t.iter().chain(sparse).for_each(|tensor| of_tensor(tensor, found));
+        if let Some(graph) = &attribute.g {
+            of_graph(graph, found);
+        }
+    }
+}
+
+fn of_tensor<'m>(tensor: &'m TensorMessage, found: &mut BTreeSet<&'m str>) {
+    if tensor.data_location == 1 {
+        let location = tensor.external_data.iter().find(|pair| pair.key == "location");
+        found.extend(location.map(|pair| &*pair.value));
     }
 }

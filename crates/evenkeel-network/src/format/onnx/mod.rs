@@ -4,7 +4,7 @@
 //! [bodies](crate::graph::Body). A node with subgraphs reads, after its own inputs, what each subgraph captures, the subgraphs
 //! in the order of their attributes' names. What cannot be run exactly is listed all at once.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use prost::Message;
@@ -40,10 +40,8 @@ fn damaged(problem: impl Into<String>) -> Error {
 /// # Errors
 /// If the file cannot be read, is damaged, or uses what the engine does not have.
 pub fn load(path: &Path, limits: Limits) -> Result<Graph> {
-    let unreadable = |source| Error::Read { path: path.into(), source };
-    let bytes = std::fs::read(path).map_err(unreadable)?;
-    let folder = external::Folder::of(path).map_err(unreadable)?;
-    import::graph(&decode(bytes)?, Some(folder), limits)
+    let bytes = std::fs::read(path).map_err(|source| Error::Read { path: path.into(), source })?;
+    from_file(bytes.into(), Some(path), limits)
 }
 
 /// The graph of a file's bytes. External data is refused.
@@ -51,11 +49,33 @@ pub fn load(path: &Path, limits: Limits) -> Result<Graph> {
 /// # Errors
 /// As for [`load`].
 pub fn from_bytes(bytes: Vec<u8>, limits: Limits) -> Result<Graph> {
-    import::graph(&decode(bytes)?, None, limits)
+    from_file(bytes.into(), None, limits)
 }
 
-fn decode(bytes: Vec<u8>) -> Result<message::Model> {
-    message::Model::decode(Bytes::from(bytes)).map_err(|error| damaged(error.to_string()))
+/// The graph of a file's bytes; external data is looked for in the folder of `path`, and refused without one.
+pub(crate) fn from_file(bytes: Bytes, path: Option<&Path>, limits: Limits) -> Result<Graph> {
+    import::graph(&decode(bytes)?, path.map(folder).transpose()?, limits)
+}
+
+/// The files in the folder of `path` that hold external data, in the order of their names.
+pub(crate) fn external_files(bytes: Bytes, path: &Path) -> Result<Vec<PathBuf>> {
+    let model = decode(bytes)?;
+    let locations = external::locations(&model);
+    if locations.is_empty() {
+        return Ok(Vec::new());
+    }
+    let folder = folder(path)?;
+    let inside =
+        |location: &&str| folder.inside(location).map_err(|problem| damaged(format!("a tensor {problem}")));
+    locations.iter().map(inside).collect()
+}
+
+fn folder(path: &Path) -> Result<external::Folder> {
+    external::Folder::of(path).map_err(|source| Error::Read { path: path.into(), source })
+}
+
+fn decode(bytes: Bytes) -> Result<message::Model> {
+    message::Model::decode(bytes).map_err(|error| damaged(error.to_string()))
 }
 
 /// A tensor stored on its own, as the standard's tests keep theirs, with its name and ONNX element type.

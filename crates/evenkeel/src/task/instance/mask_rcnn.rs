@@ -1,31 +1,36 @@
 //! Mask R-CNN of the zoo: the graph gives instances itself; the loss is the sum of its five training losses.
 //!
-//! The contract's output joins the four answers (`boxes`, `labels`, `scores`, `masks`) with the tensors the losses are made of ([`output`] writes it). The losses run the
+//! The contract's output lists the four answers (`boxes`, `labels`, `scores`, `masks`) and the tensors the losses are made of ([`output`] gives it). The losses run the
 //! box and mask heads on sampled regions, so this head needs the weights, which only a checkpoint or what `evenkeel model import` writes
 //! has by name. Class 0 is background. Anchors and regions are drawn with one seed, the same at every step.
 
 use std::sync::Arc;
 
 use evenkeel_network as engine;
-use evenkeel_network::zoo;
+use evenkeel_network::zoo::Checkpoint;
 use evenkeel_network::zoo::mask_rcnn::{Instance as TrueInstance, LossHeads, Sampling, Seen};
 
 use super::{Instance, InstanceHead, InstanceRule, Mask};
 use crate::error::{Error, Result};
-use crate::network::{JOINT, Tensor};
+use crate::network::{Tensor, TensorNames};
 
 /// The answers, which stand before the losses' tensors.
 const ANSWERS: [&str; 4] = ["boxes", "labels", "scores", "masks"];
-/// The pyramid, each level of which is undone and compared by itself.
-pub(super) const FEATURE: &str = "fpn.0 + fpn.1 + fpn.2 + fpn.3";
+/// The levels of the pyramid, each of which is undone and compared by itself.
+const PYRAMID: [&str; 4] = ["fpn.0", "fpn.1", "fpn.2", "fpn.3"];
 /// A pixel belongs to an instance from here on.
 const INSIDE: f32 = 0.5;
 const SEED: u64 = 0;
 
 /// The tensors of the contract's output.
-pub(super) fn output() -> String {
-    let losses = LossHeads::tensors(true);
-    ANSWERS.into_iter().chain(losses.iter().map(String::as_str)).collect::<Vec<_>>().join(JOINT)
+pub(super) fn output() -> TensorNames {
+    let answers = ANSWERS.into_iter().map(str::to_owned);
+    answers.chain(LossHeads::tensors(true)).collect::<Vec<_>>().into()
+}
+
+/// The tensors of the contract's features.
+pub(super) fn feature() -> TensorNames {
+    PYRAMID.map(str::to_owned).to_vec().into()
 }
 
 /// The head of torchvision's Mask R-CNNs.
@@ -36,19 +41,17 @@ pub struct MaskRcnn {
     names: Vec<String>,
 }
 
-/// The head of the weights in a network's file.
-pub(super) fn of_file(bytes: &[u8]) -> Result<Arc<dyn InstanceHead>> {
-    let refused = |reason: String| {
+/// The head of a network of these weights.
+pub(super) fn of_weights(weights: Option<&Checkpoint>) -> Result<Arc<dyn InstanceHead>> {
+    let refused = |reason: &dyn std::fmt::Display| {
         let what = "needs the weights of a Mask R-CNN: a PyTorch checkpoint, or what `evenkeel model import` makes of one";
         Error::setting("instance.head mask-rcnn", format!("{what} ({reason})"))
     };
-    let checkpoint = zoo::from_bytes(bytes).map_err(|e| refused(e.to_string()))?;
-    let blueprint = checkpoint.blueprint(None).map_err(|e| refused(e.to_string()))?;
-    let heads = LossHeads::new(blueprint.architecture(), &checkpoint.weights, engine::Limits::default());
-    Ok(Arc::new(MaskRcnn {
-        heads: heads.map_err(|e| refused(e.to_string()))?,
-        names: LossHeads::tensors(true),
-    }))
+    let weights = weights.ok_or_else(|| refused(&"the network comes without named weights"))?;
+    let architecture = weights.architecture.as_deref().unwrap_or_default();
+    let limits = engine::Limits::default();
+    let heads = LossHeads::new(architecture, &weights.weights, limits).map_err(|e| refused(&e))?;
+    Ok(Arc::new(MaskRcnn { heads, names: LossHeads::tensors(true) }))
 }
 
 /// The four answers of such a network for one image.
@@ -132,8 +135,8 @@ impl InstanceHead for MaskRcnn {
         let (losses, cotangents) = self
             .heads
             .evaluate(Seen::new(&seen), answers.size, &truth, Sampling::Seeded(SEED))
-            .map_err(|e| Error::Network(e.to_string()))?;
-        let mut all = vec![0.0; scores.data().len()];
+            .map_err(Error::network)?;
+        let mut all = vec![0.0; scores.len()];
         let first = all.len() - parts.iter().map(|(_, values)| values.len()).sum::<usize>();
         for (name, cotangent) in &cotangents {
             let before = self.names.iter().take_while(|own| *own != name).count();

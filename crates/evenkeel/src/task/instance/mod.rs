@@ -22,11 +22,12 @@ pub use yolo::YoloSeg;
 
 use std::sync::Arc;
 
+use evenkeel_network::zoo::Checkpoint;
 use serde::{Deserialize, Serialize};
 
 use super::{Labels, Prediction, ScoreLoss, Task, Truth};
 use crate::error::{Error, Result};
-use crate::network::{Extents, Tensor};
+use crate::network::{Extents, Tensor, TensorNames};
 
 /// Predictions at least this sure count as said; the others only serve precision-recall curves.
 pub const CONFIDENT: f32 = 0.25;
@@ -93,11 +94,11 @@ pub struct NamedHead {
     /// Its name in contracts.
     pub name: &'static str,
     /// The contract's output, where the head leaves no choice.
-    pub output: Option<fn() -> String>,
+    pub output: Option<fn() -> TensorNames>,
     /// The same of the feature maps.
-    pub feature: Option<&'static str>,
-    /// The head of a network, whose file's bytes it may look into.
-    make: fn(&[u8]) -> Result<Arc<dyn InstanceHead>>,
+    pub feature: Option<fn() -> TensorNames>,
+    /// The head of a network, whose weights (with the name of their architecture) it may need.
+    make: fn(Option<&Checkpoint>) -> Result<Arc<dyn InstanceHead>>,
 }
 
 /// Every head. Adding one is a file and a line.
@@ -106,8 +107,8 @@ pub static HEADS: [NamedHead; 2] = [
     NamedHead {
         name: "mask-rcnn",
         output: Some(mask_rcnn::output),
-        feature: Some(mask_rcnn::FEATURE),
-        make: mask_rcnn::of_file,
+        feature: Some(mask_rcnn::feature),
+        make: mask_rcnn::of_weights,
     },
 ];
 
@@ -150,13 +151,13 @@ pub struct Instances {
 }
 
 impl Instances {
-    /// The task under a rule, for the network in these bytes.
+    /// The task under a rule, for a network of these weights, if they are known.
     ///
     /// # Errors
     /// If the rule makes no sense or its head is not the network's.
-    pub fn new(rule: InstanceRule, network: &[u8]) -> Result<Self> {
+    pub fn new(rule: InstanceRule, weights: Option<&Checkpoint>) -> Result<Self> {
         rule.check()?;
-        Ok(Self { head: (NamedHead::find(&rule.head)?.make)(network)?, rule })
+        Ok(Self { head: (NamedHead::find(&rule.head)?.make)(weights)?, rule })
     }
 }
 

@@ -46,9 +46,9 @@ fn boxes_masks_and_suppression() {
     assert_eq!(found[0].corners, [8.0, 12.0, 24.0, 20.0]);
     assert_eq!(found[0].mask, filled(1, 16, 12, 24, 20).mask_on(&found[0].mask), "the right half of its box");
     assert_eq!(found[1].mask.area(), 16 * 8);
-    let task = Instances::new(rule(), &[]).unwrap();
+    let task = Instances::new(rule(), None).unwrap();
     assert_eq!(task.classes(&scores).unwrap(), 3);
-    assert!(Instances::new(InstanceRule { head: "other".into(), ..rule() }, &[]).is_err());
+    assert!(Instances::new(InstanceRule { head: "other".into(), ..rule() }, None).is_err());
     let plain = Tensor::new(vec![1, 9, 4], vec![0.0; 36]).unwrap();
     assert!(task.predict(&plain, SIZE).unwrap_err().to_string().contains("YOLO-seg"));
 }

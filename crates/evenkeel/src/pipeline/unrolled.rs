@@ -10,45 +10,38 @@
 
 use std::cell::RefCell;
 
-use super::through::{defence, expectation, plan_through};
-use super::{AttackSettings, Outcome, Scenario};
 use crate::budget::{Budget, Norm, length};
 use crate::defence::{Defence, DefenceObjective};
 use crate::error::{Error, Result};
 use crate::image::Image;
-use crate::objective::{Loss, LossKind, Progress, Terms};
-use crate::optimise::{Evaluation, Objective, optimise};
+use crate::model::Model;
+use crate::objective::Progress;
+use crate::optimise::{Evaluation, Objective};
 use crate::random::Random;
-use crate::step::{Langevin, Plain};
+use crate::settings::Choice;
+use crate::step::Langevin;
 
 /// The largest change of a value in the difference that stands for the Hessian.
 const PROBE: f32 = 1e-3;
 
-/// A loss at the defended image, with the gradient at the attacked one.
-pub struct UnrolledObjective<'a> {
-    /// What is attacked.
-    pub scenario: Scenario<'a>,
-    /// The defence.
-    pub defence: &'a Defence,
-    /// The loss, to be raised.
-    pub loss: Loss,
+/// A defence whose steps are differentiated.
+#[derive(Clone, Copy)]
+pub(super) struct Unrolled<'a> {
+    pub(super) model: &'a Model,
+    pub(super) defence: &'a Defence,
     /// How sharp the tanh is.
-    pub sharpness: f32,
-    /// Draws of the defence's randomness to average over.
-    pub draws: usize,
-    /// The defence's seed, if the attacker knows it; otherwise every look draws afresh.
-    pub known_seed: Option<u64>,
+    pub(super) sharpness: f32,
 }
 
 /// One step of the defence as it happened.
-struct Visit {
+pub(super) struct Visit {
     image: Image,
     gradient: Vec<f32>,
     progress: Progress,
     random: Random,
 }
 
-/// A objective that writes down where it was looked at.
+/// An objective that records where it was evaluated.
 struct Watched<'a> {
     inner: DefenceObjective<'a>,
     visits: RefCell<Vec<Visit>>,
@@ -72,39 +65,28 @@ impl Objective for Watched<'_> {
     }
 }
 
-impl Objective for UnrolledObjective<'_> {
-    fn evaluate(
-        &self,
-        image: &Image,
-        progress: Progress,
-        random: &Random,
-        want_gradient: bool,
-    ) -> Result<Evaluation> {
-        let model = self.scenario.model;
-        let terms = Terms {
-            output: &model.output,
-            feature: &model.feature,
-            losses: vec![(1.0, &self.loss)],
-            views: vec![],
-        };
-        expectation(self.draws, self.known_seed, random, |seed| {
-            let inner = DefenceObjective { model, objective: self.defence.objective.as_deref() };
-            let watched = Watched { inner, visits: RefCell::default() };
-            let defended = self.defence.climb(&watched, image, seed)?.image;
-            let seen = terms.evaluate(&*model.network, &defended, progress, random, want_gradient)?;
-            let score = seen.scores.as_ref().map_or(Ok(1.0), |s| self.scenario.score(s))?;
-            let back = |at_end| self.back(image, &watched, at_end, defended);
-            Ok(Evaluation {
-                value: seen.value,
-                gradient: seen.gradient.map(back).transpose()?,
-                score,
-                loss: None,
-            })
-        })
+impl<'a> Unrolled<'a> {
+    /// Refuses schedules whose steps have no derivative here.
+    pub(super) fn new(model: &'a Model, defence: &'a Defence, sharpness: f32) -> Result<Self> {
+        if defence.objective.is_some() && defence.unrolled().is_none() {
+            let name = defence.schedule.name();
+            let reason = format!("differentiates the schedules paper, sgd and averaged, not {name}");
+            return Err(Error::setting("estimator exact", reason));
+        }
+        Ok(Self { model, defence, sharpness })
     }
-}
 
-impl UnrolledObjective<'_> {
+    fn objective(&self) -> DefenceObjective<'a> {
+        DefenceObjective { model: self.model, objective: self.defence.objective.as_deref() }
+    }
+
+    /// The defended image, and every step on the way to it.
+    pub(super) fn run(&self, image: &Image, seed: u64) -> Result<(Image, Vec<Visit>)> {
+        let watched = Watched { inner: self.objective(), visits: RefCell::default() };
+        let defended = self.defence.climb(&watched, image, seed)?.image;
+        Ok((defended, watched.visits.into_inner()))
+    }
+
     /// The defence's step and what is kept of the last direction; without an objective none is ever taken.
     fn step(&self) -> (Langevin, f32) {
         self.defence.unrolled().unwrap_or((Langevin { size: self.defence.size, noise: false }, 0.0))
@@ -131,14 +113,20 @@ impl UnrolledObjective<'_> {
     }
 
     /// From the gradient at the defended image to the gradient at the attacked one.
-    fn back(&self, origin: &Image, watched: &Watched<'_>, at_end: Vec<f32>, end: Image) -> Result<Vec<f32>> {
+    pub(super) fn back(
+        &self,
+        origin: &Image,
+        visits: &[Visit],
+        at_end: Vec<f32>,
+        end: &Image,
+    ) -> Result<Vec<f32>> {
         let mut to_origin = vec![0.0; at_end.len()];
         let mut ahead = at_end;
-        let mut after = end;
-        let visits = watched.visits.borrow();
+        let mut after = end.clone();
+        let objective = self.objective();
         let (_, keep) = self.step();
         let mut to_later = vec![0.0; to_origin.len()];
-        for (visit, direction) in visits.iter().zip(self.directions(&visits)).rev() {
+        for (visit, direction) in visits.iter().zip(self.directions(visits)).rev() {
             let proposed = self.proposed(&visit.image, &direction);
             let (to_proposed, to_centre) =
                 pull_project(&self.defence.budget, origin, &proposed, &after, &ahead);
@@ -148,7 +136,7 @@ impl UnrolledObjective<'_> {
             to_direction.iter_mut().zip(&to_later).for_each(|(d, l)| *d += keep * l);
             let to_gradient = pull_normalised(&visit.gradient, &to_direction);
             to_later = to_direction;
-            let curved = hessian_product(&watched.inner, visit, &to_gradient)?;
+            let curved = hessian_product(&objective, visit, &to_gradient)?;
             ahead = to_proposed.iter().zip(&curved).map(|(a, b)| a + b).collect();
             after.clone_from(&visit.image);
         }
@@ -250,48 +238,12 @@ fn hessian_product(objective: &DefenceObjective<'_>, visit: &Visit, vector: &[f3
     Ok(up.iter().zip(&down).map(|(u, d)| (u - d) / (2.0 * scale)).collect())
 }
 
-fn through_steps(scenario: &Scenario<'_>, settings: &AttackSettings, draws: usize) -> Result<Outcome> {
-    let defence = defence(scenario)?;
-    if defence.objective.is_some() && defence.unrolled().is_none() {
-        let name = defence.schedule.name();
-        let reason = format!("differentiates the schedules paper, sgd and averaged, not {name}");
-        return Err(Error::setting("attack unrolled", reason));
-    }
-    let objective = UnrolledObjective {
-        scenario: *scenario,
-        defence,
-        loss: scenario.loss(LossKind::CrossEntropy)?,
-        sharpness: settings.sharpness,
-        draws,
-        known_seed: None,
-    };
-    let step = || Box::new(Plain { size: settings.step_size }) as Box<dyn crate::step::Step>;
-    Ok(optimise(&objective, scenario.image, &plan_through(scenario, settings)?, &step)?.into())
-}
-
-pub(super) fn unrolled(scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<Outcome> {
-    through_steps(scenario, settings, 1)
-}
-
-pub(super) fn unrolled_eot(scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<Outcome> {
-    through_steps(scenario, settings, settings.draws)
-}
-
-#[cfg(test)]
-impl<'a> UnrolledObjective<'a> {
-    /// With one draw, which is known.
-    pub(super) fn known(scenario: Scenario<'a>, defence: &'a Defence, seed: u64) -> Self {
-        let loss = scenario.loss(LossKind::CrossEntropy).unwrap();
-        Self { scenario, defence, loss, sharpness: 1.0, draws: 1, known_seed: Some(seed) }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::defence::{DefenceSettings, Schedule};
-    use crate::model::Model;
-    use crate::task::{Classification, Truth};
+    use crate::defence::DefenceSpec;
+    use crate::detect::Heads;
+    use crate::task::Classification;
     use crate::toy::{Conv, picture};
 
     /// With steps of twice the radius, as published, what comes back is the derivative of the defence whose sign is a tanh (its rms held fixed), and
@@ -302,37 +254,22 @@ mod tests {
         let model = Model::new(network, Box::new(Classification), "scores", "features");
         let mut image = picture((8, 8), 5);
         image.pixels_mut().iter_mut().for_each(|v| *v = 0.3 + 0.4 * *v);
-        let truth = Truth::Class(1);
-        let settings = DefenceSettings { steps: 1, ..DefenceSettings::published(Budget::linf(0.05)) };
-        assert_eq!(settings.schedule, Schedule::Paper);
-        let defence = Defence::named("equivariance", &model, settings).unwrap();
+        let spec = DefenceSpec::named("equivariance").unwrap();
+        let spec = spec.with("epsilon", 0.05).unwrap().with("steps", 1usize).unwrap();
+        let spec = spec.with("schedule", "paper").unwrap();
+        let defence = spec.build(&model, &Heads::default()).unwrap();
         assert_eq!(defence.size, 0.1);
-        let (objective, defended) = (None, Some(&defence));
-        let scenario = Scenario {
-            model: &model,
-            image: &image,
-            truth: &truth,
-            target: None,
-            defence: defended,
-            objective,
-        };
-        let objective = UnrolledObjective::known(scenario, &defence, 4);
-        let run = |image: &Image| {
-            let inner = DefenceObjective { model: &model, objective: defence.objective.as_deref() };
-            let watched = Watched { inner, visits: RefCell::default() };
-            let end = defence.climb(&watched, image, 4).unwrap().image;
-            (watched, end)
-        };
-        let (watched, end) = run(&image);
+        let unrolled = Unrolled::new(&model, &defence, 1.0).unwrap();
+        let run = |image: &Image| unrolled.run(image, 4).unwrap();
+        let (end, visits) = run(&image);
         let mut random = Random::new(2);
         let cotangent: Vec<f32> = image.pixels().iter().map(|_| random.normal()).collect();
-        let pulled = objective.back(&image, &watched, cotangent.clone(), end).unwrap();
-        let sharp = objective.sharp(&objective.directions(&watched.visits.borrow())[0]);
+        let pulled = unrolled.back(&image, &visits, cotangent.clone(), &end).unwrap();
+        let sharp = unrolled.sharp(&unrolled.directions(&visits)[0]);
         // the cotangent times what the soft defence makes of an image
         let soft = |image: &Image| {
-            let (watched, _) = run(image);
-            let visits = watched.visits.borrow();
-            let direction = &objective.directions(&visits)[0];
+            let (_, visits) = run(image);
+            let direction = &unrolled.directions(&visits)[0];
             let ends = visits[0].image.pixels().iter().zip(direction).zip(image.pixels());
             let ends = ends.map(|((v, d), o)| (v + 0.1 * (sharp * d).tanh()).clamp(o - 0.05, o + 0.05));
             ends.zip(&cotangent).map(|(v, c)| f64::from(v) * f64::from(*c)).sum::<f64>()

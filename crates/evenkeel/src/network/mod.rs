@@ -1,0 +1,83 @@
+//! The seam to frozen networks: images in, named tensors out, and the pullback of cotangents to each image.
+//!
+//! A [`Network`] takes RGB images in [0, 1]; how pixels become its input (mean, deviation, channel order) happens behind the seam, so a
+//! gradient is always with respect to the image. A call may hold several images of different sizes; an answer never depends on the
+//! other images of its call. An [`Executor`] runs a network on input that is prepared already; [`Preprocessed`] puts the pixel rule in
+//! front of any executor and makes it a [`Network`].
+
+mod executor;
+mod names;
+mod preprocessed;
+mod tensor;
+
+pub use executor::Executor;
+pub use names::TensorNames;
+pub use preprocessed::{PixelRule, Preprocessed};
+pub use tensor::{Extents, SharedValues, Tensor};
+
+use crate::error::{Error, Result};
+use crate::image::Image;
+
+/// Cotangents of traced tensors, each with the tensor's place in the request.
+pub type Cotangents = Vec<(usize, Vec<f32>)>;
+
+/// What a pass kept so that cotangents can be led back to its input, as often as wanted.
+pub trait Tape: Send {
+    /// The gradient, with respect to the input, of the sum of the products of the traced tensors with their cotangents. The input of a
+    /// [`Network`] is the image, `[3, h, w]`; that of an [`Executor`] is the prepared tensor.
+    ///
+    /// # Errors
+    /// If a place or a length is wrong, or the network fails.
+    fn pullback(&self, cotangents: Cotangents) -> Result<Vec<f32>>;
+}
+
+/// The tensors of a pass, in the order asked for, and the way back.
+pub struct Traced<'n> {
+    /// The tensors asked for, one for each name.
+    pub tensors: Vec<Tensor>,
+    /// The way back.
+    pub tape: Box<dyn Tape + 'n>,
+}
+
+/// A frozen network that answers to images.
+pub trait Network: Send + Sync {
+    /// The only (height, width) it accepts, if there is only one.
+    fn fixed_size(&self) -> Option<(usize, usize)>;
+
+    /// For each image, its named tensors, one for each name. No tape is kept. Images may run side by side, so what a call takes in memory
+    /// grows with their number.
+    ///
+    /// # Errors
+    /// If there is no such tensor or the network refuses the size of an image.
+    fn run(&self, images: &[&Image], tensors: &[&str]) -> Result<Vec<Vec<Tensor>>>;
+
+    /// For each image, its named tensors and the way back.
+    ///
+    /// # Errors
+    /// As [`Network::run`].
+    fn trace(&self, images: &[&Image], tensors: &[&str]) -> Result<Vec<Traced<'_>>>;
+
+    /// The named tensors of one image.
+    ///
+    /// # Errors
+    /// As [`Network::run`].
+    fn run_one(&self, image: &Image, tensors: &[&str]) -> Result<Vec<Tensor>> {
+        only(self.run(&[image], tensors)?)
+    }
+
+    /// The named tensors of one image, and the way back.
+    ///
+    /// # Errors
+    /// As [`Network::run`].
+    fn trace_one(&self, image: &Image, tensors: &[&str]) -> Result<Traced<'_>> {
+        only(self.trace(&[image], tensors)?)
+    }
+}
+
+/// The answer to the only image of a call.
+fn only<T>(mut answers: Vec<T>) -> Result<T> {
+    match answers.len() {
+        1 => Ok(answers.remove(0)),
+        count => Err(Error::mismatch("answers of a network to one image", 1, count)),
+    }
+}

@@ -1,0 +1,151 @@
+//! The pipeline: a model with a detector, a threshold and a defence in front of it. The last station of the flow.
+//!
+//! An image is scored; if it raises the alarm (or there is none) it is defended; the network answers for what it is shown. A pipeline is a network
+//! again ([`Pipeline::network`]), so every attack can be aimed through it. The verdict depends on the image and the seed only.
+
+mod network;
+mod unrolled;
+
+pub use network::PipelineNetwork;
+
+use std::sync::Arc;
+
+use crate::attack::Estimator;
+use crate::defence::{Defence, Defended};
+use crate::detect::{Detector, ErrorEstimate};
+use crate::error::Result;
+use crate::image::Image;
+use crate::model::Model;
+use crate::optimise::Record;
+use crate::task::Prediction;
+
+/// A model and what protects it.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Pipeline {
+    /// The model.
+    pub model: Arc<Model>,
+    /// The defence, if any.
+    pub defence: Option<Arc<Defence>>,
+    /// The detector, if any.
+    pub detector: Option<Arc<Detector>>,
+    /// Scores above this raise the alarm. With a defence, only images that raise it are defended.
+    pub threshold: Option<f64>,
+    /// The error estimate's bias, if an estimate is wanted, and the probability that its bound fails.
+    pub estimate: Option<(f64, f64)>,
+    /// The seed of the defence.
+    pub seed: u64,
+}
+
+/// What a pipeline makes of an image.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Verdict {
+    /// The answer.
+    pub prediction: Prediction,
+    /// The image that was shown to the network.
+    pub shown: Image,
+    /// The detection score, if there is a detector.
+    pub score: Option<f64>,
+    /// Whether the score is above the threshold, if there is one.
+    pub alarm: Option<bool>,
+    /// Whether the image was defended.
+    pub defended: bool,
+    /// The defence's steps.
+    pub trace: Vec<Record>,
+    /// How wrong the answer probably is, if that was asked for.
+    pub estimate: Option<ErrorEstimate>,
+}
+
+impl Pipeline {
+    /// The bare model.
+    pub fn new(model: Arc<Model>) -> Self {
+        Self { model, defence: None, detector: None, threshold: None, estimate: None, seed: 0 }
+    }
+
+    /// The same with a defence.
+    #[must_use]
+    pub fn with_defence(self, defence: impl Into<Arc<Defence>>) -> Self {
+        Self { defence: Some(defence.into()), ..self }
+    }
+
+    /// The same with a detector.
+    #[must_use]
+    pub fn with_detector(self, detector: impl Into<Arc<Detector>>) -> Self {
+        Self { detector: Some(detector.into()), ..self }
+    }
+
+    /// The same with a threshold of the detector's score.
+    #[must_use]
+    pub fn with_threshold(self, threshold: f64) -> Self {
+        Self { threshold: Some(threshold), ..self }
+    }
+
+    /// The same with an error estimate of this bias, whose bound fails with probability `delta`.
+    #[must_use]
+    pub fn with_estimate(self, bias: f64, delta: f64) -> Self {
+        Self { estimate: Some((bias, delta)), ..self }
+    }
+
+    /// The same with a seed.
+    #[must_use]
+    pub fn with_seed(self, seed: u64) -> Self {
+        Self { seed, ..self }
+    }
+
+    /// Whether an answer depends on random numbers.
+    pub fn is_random(&self) -> bool {
+        self.defence.as_ref().is_some_and(|defence| defence.name != "none")
+    }
+
+    /// The detector and threshold that decide whether the defence runs, if they do.
+    pub(crate) fn alarm(&self) -> Option<(&Detector, f64)> {
+        self.detector.as_deref().zip(self.threshold)
+    }
+
+    /// The verdict on an image at the model's size, with the pipeline's own seed.
+    ///
+    /// # Errors
+    /// If the network fails.
+    pub fn run(&self, image: &Image) -> Result<Verdict> {
+        self.run_seeded(image, self.seed)
+    }
+
+    /// The verdict with another seed of the defence.
+    ///
+    /// # Errors
+    /// As [`Pipeline::run`].
+    pub fn run_seeded(&self, image: &Image, seed: u64) -> Result<Verdict> {
+        let model = &*self.model;
+        let seen = self.detector.as_ref().map(|d| d.detect(model, image, self.estimate)).transpose()?;
+        let score = seen.as_ref().map(|seen| seen.score);
+        let alarm = score.zip(self.threshold).map(|(score, threshold)| score > threshold);
+        let Defended { image: shown, trace } = self.defend(image, alarm.unwrap_or(true), seed)?;
+        let defended = alarm.unwrap_or(true) && self.is_random();
+        let estimate = seen.and_then(|seen| seen.estimate);
+        let prediction = model.predict(&shown)?;
+        Ok(Verdict { prediction, shown, score, alarm, defended, trace, estimate })
+    }
+
+    /// The image that is shown to the network; `alarm` says whether it is to be defended.
+    fn defend(&self, image: &Image, alarm: bool, seed: u64) -> Result<Defended> {
+        match &self.defence {
+            Some(defence) if alarm => defence.apply(&self.model, image, seed),
+            _ => Ok(Defended { image: image.clone(), trace: Vec::new() }),
+        }
+    }
+
+    /// Whether an image is to be defended.
+    fn raises_alarm(&self, image: &Image) -> Result<bool> {
+        match self.alarm() {
+            Some((detector, threshold)) => Ok(detector.score(&self.model, image)? > threshold),
+            None => Ok(true),
+        }
+    }
+
+    /// The pipeline as a network for one draw of the defence's randomness: tensors of the image that is shown, and a pullback to the image that was
+    /// given, by the estimator.
+    pub fn network(&self, seed: u64, estimator: Estimator) -> PipelineNetwork<'_> {
+        PipelineNetwork { pipeline: self, seed, estimator, sharpness: 1.0 }
+    }
+}
