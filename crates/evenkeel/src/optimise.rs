@@ -40,20 +40,20 @@ pub trait Objective {
     ) -> Result<Evaluation>;
 }
 
-/// Which image a climb ends with.
+/// Which image an optimisation ends with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// The one that did most: lowest score, then greatest height.
+    /// The one that did most: lowest score, then greatest value.
     Best,
-    /// The highest, whatever its score: for a height that says more than the score, as with an attacker who wants two things.
+    /// The one of greatest value, whatever its score: for a value that says more than the score, as with an attacker who wants two things.
     Highest,
     /// The nearest one of those with the lowest score: what attacks of least distance keep.
     Nearest,
-    /// The last, unlooked at: what a defence does.
+    /// The last, not evaluated: what a defence does.
     Last,
 }
 
-/// Where a climb starts.
+/// Where an optimisation starts.
 #[derive(Clone, Debug)]
 pub enum Start {
     /// The image itself.
@@ -64,7 +64,7 @@ pub enum Start {
     From(Image),
 }
 
-/// How to climb.
+/// How to optimise.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The budget.
@@ -79,7 +79,7 @@ pub struct Plan {
     pub keep: Keep,
     /// Stop as soon as the score is at most this.
     pub enough: Option<f64>,
-    /// End a start after so many looks in a row that were no higher than one before.
+    /// End a start after so many evaluations in a row without a new greatest value.
     pub patience: Option<usize>,
     /// How many of the best iterates are evaluated again at the end, where values are noisy; 0 for none.
     pub finalists: usize,
@@ -89,14 +89,14 @@ pub struct Plan {
     pub seed: u64,
 }
 
-/// One step of a climb, for reports to plot.
+/// One evaluation, for reports to plot.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Record {
     /// Which start.
     pub restart: usize,
     /// Which step.
     pub step: usize,
-    /// The height.
+    /// The value.
     pub value: f64,
     /// The task loss, where known.
     pub loss: Option<f64>,
@@ -106,16 +106,16 @@ pub struct Record {
     pub distance: f64,
 }
 
-/// Where a climb ended.
+/// Where an optimisation ended.
 #[derive(Clone, Debug)]
 pub struct Optimum {
     /// The image kept.
     pub image: Image,
-    /// Its height; NaN if it was never looked at.
+    /// Its value; NaN if it was never evaluated.
     pub value: f64,
     /// How right the answer for it is.
     pub score: f64,
-    /// Every look.
+    /// Every evaluation.
     pub trace: Vec<Record>,
 }
 
@@ -125,9 +125,9 @@ pub struct Iterate<'a> {
     pub origin: &'a Image,
     /// The image now.
     pub image: &'a Image,
-    /// What was seen at it.
+    /// What was found at it.
     pub evaluation: &'a Evaluation,
-    /// The best of this start so far, by height.
+    /// The best of this start so far, by value.
     pub best: &'a Image,
     /// Where the loop is.
     pub progress: Progress,
@@ -137,7 +137,7 @@ pub struct Iterate<'a> {
     pub random: &'a Random,
 }
 
-/// Climbs. `step` is made anew for every start.
+/// Optimises. `step` is made anew for every start.
 ///
 /// # Errors
 /// If the objective fails or the budget makes no sense.
@@ -155,22 +155,22 @@ pub fn optimise<'s>(
     for restart in 0..plan.restarts.max(1) {
         let mut ascent =
             Ascent { objective, origin, plan, restart, trace: &mut trace, finalists: &mut finalists };
-        let climb = ascent.once(&root.fork(restart as u64), &mut *new_step())?;
+        let end = ascent.once(&root.fork(restart as u64), &mut *new_step())?;
         let mark = |c: &Optimum| Mark {
             score: c.score,
             value: c.value,
             distance: plan.budget.distance(origin, &c.image),
         };
-        if kept.as_ref().is_none_or(|k| plan.keep.prefers(mark(&climb), mark(k))) {
-            kept = Some(climb);
+        if kept.as_ref().is_none_or(|k| plan.keep.prefers(mark(&end), mark(k))) {
+            kept = Some(end);
         }
         if kept.as_ref().zip(plan.enough).is_some_and(|(k, enough)| k.score <= enough) {
             break;
         }
     }
-    let climb = kept.expect("at least one start was made");
+    let end = kept.expect("at least one start was made");
     if plan.finalists == 0 || plan.rounds == 0 {
-        return Ok(Optimum { trace, ..climb });
+        return Ok(Optimum { trace, ..end });
     }
     let (image, mark) = decided(objective, origin, plan, finalists)?;
     Ok(Optimum { image, value: mark.value, score: mark.score, trace })

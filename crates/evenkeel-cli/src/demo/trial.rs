@@ -84,7 +84,7 @@ impl<'m> Trial<'m> {
             .map(|name| {
                 let heads = network.heads_for(name)?;
                 let mut spec = DefenceSpec::named(name)?;
-                if spec.climbs() {
+                if spec.takes_gradients() {
                     spec = spec.with("steps", effort.steps)?;
                 }
                 Ok(spec.build(model, &heads)?)

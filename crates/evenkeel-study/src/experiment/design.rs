@@ -255,7 +255,7 @@ impl<'a> Knowledge<'a> {
     pub(crate) fn of(aimed: &AimedAttack, row: &'a DefenceRow, plain: &'a DefenceSpec) -> Self {
         let through = (aimed.attack.looks_through() && !row.is_none()).then_some(&row.spec);
         let attack = if through.is_some() { aimed.attack.clone() } else { aimed.attack.on_bare_network() };
-        let own = if row.spec.climbs() { &row.spec } else { plain };
+        let own = if row.spec.takes_gradients() { &row.spec } else { plain };
         Self { keeps: attack.entry().reads_objective.then_some(own), attack, through }
     }
 }

@@ -128,7 +128,7 @@ fn number(value: f64) -> Value {
 fn identity(design: &Design, cell: &Cell, id: &str) -> Vec<(&'static str, Value)> {
     let card = &design.subjects[cell.subject];
     let row = design.row(cell);
-    let (settings, climbs) = (row.spec.settings(), row.spec.climbs());
+    let (settings, climbs) = (row.spec.settings(), row.spec.takes_gradients());
     let mut all = vec![
         ("study", text(&design.experiment.name)),
         ("subject", text(&card.rule.name)),

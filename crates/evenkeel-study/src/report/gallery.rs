@@ -22,7 +22,7 @@ pub(super) fn galleries(
     let design = results.design;
     let card = &design.subjects[subject];
     let best = |column: usize| {
-        let figures = (0..card.rows.len()).filter(|row| card.rows[*row].spec.climbs());
+        let figures = (0..card.rows.len()).filter(|row| card.rows[*row].spec.takes_gradients());
         let figures = figures.filter_map(|row| Some((row, results.figure(subject, column, row)?.value)));
         Some((column, figures.max_by(|a, b| a.1.total_cmp(&b.1))?.0))
     };

@@ -186,7 +186,8 @@ fn cost_line(name: String, spent: &[Spent], look: f64) -> Option<Vec<Entry>> {
 /// The defences' objectives on clean and attacked images, before and after.
 pub(super) fn objectives(results: &Results<'_>, subject: usize) -> Option<(Table, String)> {
     let card = &results.design.subjects[subject];
-    let climbing: Vec<usize> = (0..card.rows.len()).filter(|r| card.rows[*r].spec.climbs()).collect();
+    let climbing: Vec<usize> =
+        (0..card.rows.len()).filter(|r| card.rows[*r].spec.takes_gradients()).collect();
     let labels = climbing.iter().map(|r| card.rows[*r].label.clone());
     let mut table = Table {
         name: format!("{}-objective", card.rule.name),

@@ -215,7 +215,7 @@ fn is_unbounded(aimed: &AimedAttack) -> bool {
 pub(super) fn lacking(results: &Results<'_>) -> Vec<String> {
     let mut all: Vec<(Vec<String>, Vec<Place>)> = Vec::new();
     for (subject, card) in results.design.subjects.iter().enumerate() {
-        for (row, defence) in card.rows.iter().enumerate().filter(|(_, d)| d.spec.climbs()) {
+        for (row, defence) in card.rows.iter().enumerate().filter(|(_, d)| d.spec.takes_gradients()) {
             let met: Vec<&AimedAttack> = card
                 .columns
                 .iter()

@@ -283,13 +283,13 @@ impl Study {
 
 /// The gradients of a defence.
 fn gradients(spec: &DefenceSpec) -> usize {
-    if spec.climbs() { spec.settings().steps } else { 1 }
+    if spec.takes_gradients() { spec.settings().steps } else { 1 }
 }
 
 /// The defence with as many gradients as the extent says.
 fn with(spec: &DefenceSpec, extent: Extent) -> Result<DefenceSpec> {
     let spec = spec.clone();
-    Ok(if spec.climbs() { spec.with("steps", extent.gradients)? } else { spec })
+    Ok(if spec.takes_gradients() { spec.with("steps", extent.gradients)? } else { spec })
 }
 
 /// Does a unit, and says what it took with all that belongs to it.

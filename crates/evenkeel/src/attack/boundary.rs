@@ -101,10 +101,10 @@ pub(super) fn fab(scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<
     for restart in 1..settings.restarts {
         let start = settings.budget().start(scenario.image, &mut random.fork(restart as u64));
         let plan = Plan { start: Start::From(start), ..plan.clone() };
-        let climb = optimise(&objective, scenario.image, &plan, &|| Box::new(Boundary))?;
+        let again = optimise(&objective, scenario.image, &plan, &|| Box::new(Boundary))?;
         let far = |image: &Image| settings.budget().distance(scenario.image, image);
-        if (climb.score, far(&climb.image)) < (best.score, far(&best.image)) {
-            best = climb;
+        if (again.score, far(&again.image)) < (best.score, far(&best.image)) {
+            best = again;
         }
     }
     finish(scenario, settings, best.image, best.trace)

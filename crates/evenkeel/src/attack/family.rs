@@ -26,7 +26,7 @@ pub(super) fn plan(settings: &AttackSettings) -> Plan {
     }
 }
 
-fn climb<'s>(
+fn maximise<'s>(
     scenario: &Scenario<'_>,
     settings: &AttackSettings,
     kind: LossKind,
@@ -39,13 +39,13 @@ fn climb<'s>(
 }
 
 fn plain(scenario: &Scenario<'_>, settings: &AttackSettings, kind: LossKind) -> Result<Outcome> {
-    climb(scenario, settings, kind, &|| Box::new(Plain { size: settings.step_size() }))
+    maximise(scenario, settings, kind, &|| Box::new(Plain { size: settings.step_size() }))
 }
 
 pub(super) fn fgsm(scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<Outcome> {
     let once = AttackSettings { steps: 1, ..settings.clone() };
     let size = settings.budget().radius;
-    climb(scenario, &once, LossKind::CrossEntropy, &|| Box::new(Plain { size }))
+    maximise(scenario, &once, LossKind::CrossEntropy, &|| Box::new(Plain { size }))
 }
 
 /// min(ε + 4, ⌈1.25 ε⌉) steps of 1/255, ε in units of 1/255.
@@ -62,7 +62,7 @@ pub(super) fn pgd(scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<
 
 pub(super) fn mim(scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<Outcome> {
     let step = || Box::new(Momentum::new(settings.step_size(), settings.momentum as f32)) as Box<dyn Step>;
-    climb(scenario, settings, LossKind::CrossEntropy, &step)
+    maximise(scenario, settings, LossKind::CrossEntropy, &step)
 }
 
 pub(super) fn cw(scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<Outcome> {
@@ -86,7 +86,7 @@ pub(super) fn jensen_shannon(scenario: &Scenario<'_>, settings: &AttackSettings)
 }
 
 fn apgd(scenario: &Scenario<'_>, settings: &AttackSettings, kind: LossKind) -> Result<Outcome> {
-    climb(scenario, settings, kind, &|| Box::new(Adaptive::new()))
+    maximise(scenario, settings, kind, &|| Box::new(Adaptive::new()))
 }
 
 pub(super) fn apgd_ce(scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<Outcome> {
@@ -142,7 +142,7 @@ pub(super) fn square(scenario: &Scenario<'_>, settings: &AttackSettings) -> Resu
     let share = if settings.norm == Norm::Linf { 0.8 } else { 0.1 };
     let own = scenario.model.task.own_loss(scenario.truth).is_some();
     let kind = if own { LossKind::CrossEntropy } else { LossKind::Margin };
-    climb(scenario, settings, kind, &|| Box::new(Square { share }))
+    maximise(scenario, settings, kind, &|| Box::new(Square { share }))
 }
 
 /// Task loss plus weight times the view objective, both at the attacked image.

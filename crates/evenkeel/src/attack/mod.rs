@@ -1,7 +1,7 @@
 //! Attacks: recipes for the one loop. Each is an objective, a step and a plan; all stay in the budget and in [0, 1].
 //!
 //! An attack maximises a loss at the true labels, or minimises it at wanted ones. Aimed through a pipeline it differentiates the defended network by
-//! an estimator, averaged over draws ([`Aim`]); so every attack of the table [`ATTACKS`] exists through every defence.
+//! an estimator, averaged over draws; so every attack of the table [`ATTACKS`] exists through every defence.
 
 mod aim;
 mod alarm;
@@ -72,15 +72,16 @@ pub struct Outcome {
     pub image: Image,
     /// How right the answer still is (or, targeted, how far from what was wanted), as the attack saw it.
     pub score: f64,
-    /// The height it reached.
+    /// The value it reached.
     pub value: f64,
-    /// Every look.
+    /// Every evaluation.
     pub trace: Vec<Record>,
 }
 
 impl From<Optimum> for Outcome {
-    fn from(climb: Optimum) -> Self {
-        Self { image: climb.image, score: climb.score, value: climb.value, trace: climb.trace }
+    fn from(optimum: Optimum) -> Self {
+        let Optimum { image, value, score, trace } = optimum;
+        Self { image, score, value, trace }
     }
 }
 

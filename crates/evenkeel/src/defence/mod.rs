@@ -107,13 +107,13 @@ pub type DefenceSpec = Spec<DefenceKind>;
 
 impl DefenceSpec {
     /// Whether it takes gradients of an objective.
-    pub fn climbs(&self) -> bool {
+    pub fn takes_gradients(&self) -> bool {
         self.knobs().any(|knob| knob.name == "steps")
     }
 
     /// Whether it uses a head that was trained for it.
     pub fn needs_head(&self) -> bool {
-        self.climbs() && !self.knobs().any(|knob| knob.name == "views")
+        self.takes_gradients() && !self.knobs().any(|knob| knob.name == "views")
     }
 
     /// The values that decide what it raises, by their keys in files; the others decide how far and in which steps.
@@ -187,7 +187,7 @@ fn contrastive(_: &DefenceSettings, model: &Model, heads: &Heads) -> Result<Opti
 pub struct Defence {
     /// Its name.
     pub name: String,
-    /// What it raises, if it climbs at all.
+    /// What it raises, if it takes gradients at all.
     pub objective: Option<Box<dyn ViewObjective>>,
     /// How far it may go.
     pub budget: Budget,
@@ -221,11 +221,11 @@ impl Defence {
     /// If the network refuses a view.
     pub fn apply(&self, model: &Model, image: &Image, seed: u64) -> Result<Defended> {
         let objective = DefenceObjective { model, objective: self.objective.as_deref() };
-        self.climb(&objective, image, seed)
+        self.optimise(&objective, image, seed)
     }
 
-    /// The defence's own loop on any objective; an attacker who looks over its shoulder uses this too.
-    pub(crate) fn climb(&self, objective: &dyn Objective, image: &Image, seed: u64) -> Result<Defended> {
+    /// The defence's own loop on any objective; an attacker who records its steps uses this too.
+    pub(crate) fn optimise(&self, objective: &dyn Objective, image: &Image, seed: u64) -> Result<Defended> {
         if self.budget.radius == 0.0 {
             return Ok(Defended { image: image.clone(), trace: Vec::new() });
         }
@@ -241,8 +241,8 @@ impl Defence {
             rounds: 0,
             seed,
         };
-        let climb = optimise(objective, image, &plan, &|| self.schedule.step(self.size, &self.budget))?;
-        Ok(Defended { image: climb.image, trace: climb.trace })
+        let end = optimise(objective, image, &plan, &|| self.schedule.step(self.size, &self.budget))?;
+        Ok(Defended { image: end.image, trace: end.trace })
     }
 
     /// The step to differentiate and what is kept of the last direction, if the schedule can be unrolled.
@@ -251,7 +251,7 @@ impl Defence {
     }
 }
 
-/// The height of an image is the objective on its views.
+/// A defence's objective as the loop takes it: the objective on an image's views.
 pub struct DefenceObjective<'a> {
     /// The model.
     pub model: &'a Model,

@@ -8,7 +8,7 @@ use crate::step::{Averaged, Corners, Langevin, Step};
 
 /// How much of past directions small steps keep.
 const DECAY: f32 = 0.75;
-/// ViewOutputs without a new height after which a climb is over.
+/// Evaluations without a new best value after which the loop ends.
 const PATIENCE: usize = 3;
 
 /// How gradients are used.
@@ -51,7 +51,7 @@ impl Schedule {
         }
     }
 
-    /// A step whose direction is that of one look: the published one and that without noise.
+    /// A step whose direction is that of one gradient: the published one and that without noise.
     fn langevin(self, size: f32) -> Option<Langevin> {
         match self {
             Self::Paper => Some(Langevin { size, noise: true }),
@@ -85,7 +85,7 @@ impl Schedule {
         if self == Self::EarlyStop { Keep::Best } else { Keep::Last }
     }
 
-    /// After how many looks without a new height it is over.
+    /// After how many evaluations without a new best value it ends.
     pub(crate) fn patience(self) -> Option<usize> {
         (self == Self::EarlyStop).then_some(PATIENCE)
     }

@@ -83,7 +83,7 @@ impl<'a> Unrolled<'a> {
     /// The defended image, and every step on the way to it.
     pub(super) fn run(&self, image: &Image, seed: u64) -> Result<(Image, Vec<Visit>)> {
         let watched = Watched { inner: self.objective(), visits: RefCell::default() };
-        let defended = self.defence.climb(&watched, image, seed)?.image;
+        let defended = self.defence.optimise(&watched, image, seed)?.image;
         Ok((defended, watched.visits.into_inner()))
     }
 

@@ -4,7 +4,7 @@ use super::{Step, gradient};
 use crate::image::Image;
 use crate::optimise::Iterate;
 
-/// Adam on w, to raise the height.
+/// Adam on w, to raise the value.
 #[derive(Clone, Debug)]
 pub struct AdamTanh {
     /// The learning rate.

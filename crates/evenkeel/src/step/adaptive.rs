@@ -1,7 +1,7 @@
 //! APGD's step (Croce & Hein 2020): momentum of three quarters, and a size that halves when progress stalls.
 //!
 //! Sizes start at 2ε. Checkpoints come after 22 % of the steps, then at gaps that shrink by 3 % to no less than 6 %. At one, the
-//! size halves and the climb restarts from the best image if fewer than 75 % of the steps since the last one rose, or if neither size nor
+//! size halves and the ascent restarts from the best image if fewer than 75 % of the steps since the last one rose, or if neither size nor
 //! best changed since.
 
 use super::{Step, gradient, moved};
@@ -39,7 +39,7 @@ impl Adaptive {
         self.last_value = at.evaluation.value;
     }
 
-    /// Notes what was seen, and decides about the size; true if the climb restarts from the best image.
+    /// Notes what was seen, and decides about the size; true if the ascent restarts from the best image.
     fn judge(&mut self, at: &Iterate<'_>) -> bool {
         let value = at.evaluation.value;
         self.rises += usize::from(value > self.last_value);
