@@ -1,4 +1,4 @@
-"""Writes tiny networks for the tests of the command line: segmenter.onnx (any size), classifier.onnx (16x16 only), and instances.onnx
+"""Writes tiny networks for the tests of the command line: segmenter.onnx (any size; external.onnx is the same with external data), classifier.onnx (16x16 only), and instances.onnx
 (32x32 only), which has the outputs of a YOLO-seg head: one anchor in each 8x8 cell that tells red from green.
 
     python make.py
@@ -33,6 +33,9 @@ body = [
 first = [weights("w0", 6, 3, 3, 3), weights("b0", 6, scale=0.1)]
 dense = body + [helper.make_node("Conv", ["features", "w1", "b1"], ["scores"], kernel_shape=[1, 1])]
 save("segmenter", dense, ["h", "w"], "scores", [1, 4, "a", "b"], first + [weights("w1", 4, 6, 1, 1, scale=2), weights("b1", 4)])
+# the same network with its weights in a file of their own
+external = onnx.load(os.path.join(HERE, "segmenter.onnx"))
+onnx.save(external, os.path.join(HERE, "external.onnx"), save_as_external_data=True, location="external.bin", size_threshold=0)
 flat = body + [
     helper.make_node("GlobalAveragePool", ["features"], ["pooled"]),
     helper.make_node("Flatten", ["pooled"], ["flat"]),

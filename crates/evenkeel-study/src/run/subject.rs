@@ -273,4 +273,50 @@ mod tests {
             (19, 19, 5, 5)
         );
     }
+
+    /// A study and `Model::load` (what the command line uses) see the same pixels of a picture that has to be resized, through a network whose weights
+    /// lie in a file of their own, and that network answers as the one that holds them itself.
+    #[test]
+    fn a_study_sees_what_the_command_line_sees() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/cli");
+        for name in ["segmenter.onnx", "external.onnx", "external.bin"] {
+            std::fs::copy(testdata.join(name), at(name)).unwrap();
+        }
+        let contract = "task = \"semantic\"\noutput = \"scores\"\nfeature = \"features\"\n[input]\norder = \"rgb\"\nscale = 1.0\n\
+                        mean = [0.5, 0.5, 0.5]\nstd = [0.25, 0.25, 0.25]\nsize = [24, 40]\nresize = \"stretch\"\n";
+        for name in ["segmenter.evenkeel.toml", "external.evenkeel.toml"] {
+            std::fs::write(at(name), contract).unwrap();
+        }
+        let mut random = evenkeel::Random::new(1);
+        let pixels = (0..3 * 33 * 51).map(|_| random.unit()).collect();
+        Image::new(33, 51, pixels).unwrap().save_png(at("photo.png")).unwrap();
+        LabelMap::new(33, 51, vec![1; 33 * 51]).unwrap().save_png(at("labels.png"), None).unwrap();
+        std::fs::write(at("table.csv"), "image,label_map\nphoto.png,labels.png\n").unwrap();
+        let rule = SubjectRule {
+            name: "photos".into(),
+            model: at("external.onnx").display().to_string(),
+            data: "manifest".into(),
+            path: at("table.csv"),
+            ..SubjectRule::default()
+        };
+        let text =
+            "name = \"n\"\n[[subject]]\nname = \"s\"\nmodel = \"m\"\ndata = \"manifest\"\npath = \"p\"\n";
+        let experiment = Experiment::parse(text, Path::new("test.toml")).unwrap();
+        let (subject, _) = Subject::load(&rule, &experiment, &[]).unwrap();
+        let sample = subject.sample(0).unwrap();
+        let model = Model::load(at("external.onnx")).unwrap();
+        let seen = model.fit(&Image::load(at("photo.png")).unwrap()).unwrap();
+        assert_eq!(seen.size(), (24, 40));
+        assert!(sample.image == seen, "a study and the command line see other pixels");
+        let whole = Model::load(at("segmenter.onnx")).unwrap();
+        assert_eq!(subject.model.scores(&seen).unwrap().data(), whole.scores(&seen).unwrap().data());
+        assert_ne!(model.hash, whole.hash);
+        // other weights in the same file are another network
+        let mut weights = std::fs::read(at("external.bin")).unwrap();
+        weights[0] ^= 1;
+        std::fs::write(at("external.bin"), weights).unwrap();
+        assert_ne!(Model::load(at("external.onnx")).unwrap().hash, model.hash);
+    }
 }
