@@ -104,7 +104,7 @@ impl Report {
             }
         }
         if let Some(table) = summary::summary(&results) {
-            report.sections.push(Section { title: "At a summary".into(), parts: vec![Part::Table(table)] });
+            report.sections.push(Section { title: "Summary".into(), parts: vec![Part::Table(table)] });
         }
         for subject in 0..design.subjects.len() {
             let mut parts = parts(&results, &detections, subject);

@@ -1,4 +1,4 @@
-//! At a summary: what every defence is worth, clean and in the worst case, and what it costs; as a table of the whole study and a chart of each subject.
+//! The summary: what every defence is worth, clean and in the worst case, and what it costs; as a table of the whole study and a chart of each subject.
 
 use super::detection::{entry, figure};
 use super::dots::{Dots, Mark};

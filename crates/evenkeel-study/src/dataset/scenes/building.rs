@@ -211,9 +211,8 @@ impl Building {
         }
         let sky = mix(light.zenith, light.horizon, 0.5 - y);
         let curtain = if y > half_h * 0.2 && speck(column, row, self.seed ^ 7) < 0.35 { 0.5 } else { 0.0 };
-        let seen_defence =
-            mix(times(sky, 0.45), [0.1, 0.12, 0.15], 0.35 + 0.4 * speck(column, row, self.seed ^ 9));
-        Some(Pane::Glass(mix(seen_defence, times(light.ambient, 1.2), curtain)))
+        let glass = mix(times(sky, 0.45), [0.1, 0.12, 0.15], 0.35 + 0.4 * speck(column, row, self.seed ^ 9));
+        Some(Pane::Glass(mix(glass, times(light.ambient, 1.2), curtain)))
     }
 }
 

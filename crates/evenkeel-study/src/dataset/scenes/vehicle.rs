@@ -236,7 +236,7 @@ impl Vehicle {
         let (x, y) = (u / face.width, v / face.height);
         let cargo = self.body == Body::Truck && face.part == 1;
         let body = if cargo { self.second } else { self.paint };
-        let seen_defence = mix(times(sky, 0.5), [0.08, 0.1, 0.13], 0.45 + 0.3 * y);
+        let glass = mix(times(sky, 0.5), [0.08, 0.1, 0.13], 0.45 + 0.3 * y);
         let glazed = !cargo && (face.part > 0 || self.body == Body::Bus);
         let sheen = 0.9 + 0.16 * y;
         match face.kind {
@@ -244,7 +244,7 @@ impl Vehicle {
             Kind::Side { from_tail } => {
                 let x = if from_tail { x } else { 1.0 - x };
                 if glazed && self.side_glass(face.part, x, y) {
-                    return seen_defence;
+                    return glass;
                 }
                 let sill = face.part == 0 && y < 0.12;
                 let seam = face.part == 0 && ((x - 0.36).abs() < 0.004 || (x - 0.62).abs() < 0.004);
@@ -267,7 +267,7 @@ impl Vehicle {
             }
             Kind::Tail | Kind::Nose => {
                 if glazed && y > 0.14 && y < 0.88 && (0.08..0.92).contains(&x) {
-                    return seen_defence;
+                    return glass;
                 }
                 if face.part == 0 {
                     return self.end_colour(face.kind == Kind::Nose, x, y, lit);
