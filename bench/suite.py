@@ -15,7 +15,7 @@ while it runs forward + gradient: PyTorch's from what it held with the network l
 The share of the FMA peak is counted operations over time; Winograd's method needs fewer than are counted, so it can pass 100 %.
 
 --cpu-time takes processor time instead of wall-clock time and one thread: for machines on which something else runs too.
---quick takes fewer networks and rounds, and no memory: under three minutes once the exports are there.
+--quick takes fewer networks and rounds, and no memory.
 """
 
 import argparse

@@ -63,6 +63,10 @@ fn leave_when_nobody_reads() {
 
 fn main() -> ExitCode {
     leave_when_nobody_reads();
+    if let Err(reason) = evenkeel_kernels::cpu::choice() {
+        eprintln!("error: {reason}");
+        return ExitCode::from(2);
+    }
     let outcome = match Cli::parse().command {
         Command::Attack(args) => attack::run(args),
         Command::Corrupt(args) => corrupt::run(args),

@@ -176,3 +176,16 @@ fn bad_input_gets_a_sentence_and_exit_code_2() {
         assert!(!complaint.contains("panicked"), "{arguments:?} said {complaint}");
     }
 }
+
+#[test]
+fn an_unknown_instruction_set_is_refused_in_words() {
+    let program = env!("CARGO_BIN_EXE_evenkeel");
+    let out = std::process::Command::new(program)
+        .args(["list", "attacks"])
+        .env("EVENKEEL_CPU", "mmx")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert_eq!(out.status.code(), Some(2), "{said}");
+    assert!(said.contains("EVENKEEL_CPU") && said.contains("avx2") && !said.contains("panicked"), "{said}");
+}
