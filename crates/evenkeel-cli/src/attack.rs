@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 
 use crate::knobs::{KnobArgs, table_help};
 use crate::workbench::{
-    DefenceArgs, Subject, check_names, class_number, fitted, names_of, prediction_json, prediction_words,
-    progress, stem_in, truth,
+    AnswerArgs, DefenceArgs, Subject, check_names, class_number, fitted, names_of, prediction_json,
+    prediction_words, progress, stem_in, truth,
 };
 
 /// Change images so that the network errs
@@ -39,8 +39,8 @@ pub(crate) struct AttackArgs {
     /// `vanish:CLASS` or `recast:CLASS:CLASS`
     #[arg(long, value_name = "TARGET")]
     target: Option<String>,
-    /// A calibration written by `evenkeel detect --calibrate`: the defence then only runs where the alarm is raised
-    #[arg(long, value_name = "FILE", requires = "defence")]
+    /// A calibration written by `evenkeel detect --calibrate`: defence and vote then only run where the alarm is raised
+    #[arg(long, value_name = "FILE")]
     calibration: Option<PathBuf>,
     /// Write attacked images into this folder
     #[arg(long, value_name = "DIR")]
@@ -50,6 +50,8 @@ pub(crate) struct AttackArgs {
     json: bool,
     #[command(flatten)]
     defence: DefenceArgs,
+    #[command(flatten)]
+    answer: AnswerArgs,
 }
 
 impl AttackArgs {
@@ -57,8 +59,9 @@ impl AttackArgs {
         let mut attacks =
             self.attack.iter().map(|name| Ok(Attack::named(name)?)).collect::<Result<Vec<_>>>()?;
         self.knobs.apply_to_all(&mut attacks)?;
-        if let Some(attack) = attacks.iter().find(|a| a.looks_through() && self.defence.defence.is_none()) {
-            bail!("attack {}: needs --defence NAME to look through", attack.name());
+        let bare = self.defence.defence.is_none() && self.answer.answer.is_none();
+        if let Some(attack) = attacks.iter().find(|a| a.looks_through() && bare) {
+            bail!("attack {}: needs --defence NAME or --answer NAME to look through", attack.name());
         }
         Ok(attacks)
     }
@@ -66,8 +69,15 @@ impl AttackArgs {
     /// What stands in front of the model, if anything does.
     fn pipeline(&self, model: &Arc<Model>) -> Result<Option<Pipeline>> {
         let adaptive = self.attack.iter().any(|name| name.starts_with("adaptive"));
-        let Some(defence) = self.defence.build(model, adaptive)? else { return Ok(None) };
-        let pipeline = Pipeline::new(model.clone()).with_defence(defence);
+        let (defence, answer) = (self.defence.build(model, adaptive)?, self.answer.build(model)?);
+        if defence.is_none() && answer.is_none() {
+            if self.calibration.is_some() {
+                bail!("--calibration: has no effect without --defence NAME or --answer NAME");
+            }
+            return Ok(None);
+        }
+        let mut pipeline = Pipeline::new(model.clone());
+        (pipeline.defence, pipeline.answer) = (defence.map(Arc::new), answer.map(Arc::new));
         let Some(file) = &self.calibration else { return Ok(Some(pipeline)) };
         let calibration = Calibration::load(file, model)?;
         let detector = calibration.detector(model, self.defence.heads.load()?)?;

@@ -1,6 +1,6 @@
 //! Flags made from the tables of settings: one for every knob of a table, named, explained and defaulted as the table says.
 //!
-//! A flag of a defence carries the prefix `defence-` where an attack has a knob of the same name. Nothing is parsed here beyond text: the settings
+//! A flag of a defence carries the prefix `defence-` where an attack has a knob of the same name, every flag of an answer `answer-`. Nothing is parsed here beyond text: the settings
 //! themselves refuse what they cannot use.
 
 use std::marker::PhantomData;
@@ -23,7 +23,11 @@ impl<E: Entry> std::fmt::Debug for KnobArgs<E> {
 
 /// The flag of a knob, without its dashes.
 pub(crate) fn flag<E: Entry>(knob: &str) -> String {
-    let shared = E::KIND == "defence" && AttackSettings::knobs().iter().any(|k| k.name == knob);
+    let shared = match E::KIND {
+        "answer" => true,
+        "defence" => AttackSettings::knobs().iter().any(|k| k.name == knob),
+        _ => false,
+    };
     let dashed = knob.replace('_', "-");
     if shared { format!("{}-{dashed}", E::KIND) } else { dashed }
 }
@@ -159,6 +163,7 @@ pub(crate) fn table_help<E: Entry>() -> String {
 mod tests {
     use super::*;
     use clap::Args;
+    use evenkeel::answer::AnswerKind;
     use evenkeel::attack::AttackKind;
     use evenkeel::defence::{DefenceKind, DefenceSettings};
     use evenkeel::detect::DetectorKind;
@@ -170,7 +175,7 @@ mod tests {
             Kind::Switch => vec![flag],
             Kind::Radius => vec![flag, "3/255".into()],
             Kind::Whole(least) => vec![flag, (least + 1).to_string()],
-            Kind::Number(..) | Kind::Above(..) => vec![flag, "0.75".into()],
+            Kind::Number(..) | Kind::Above(..) => vec![flag, "0.25".into()],
             Kind::Choice(names) => vec![flag, names()[0].into()],
             Kind::Text => vec![flag, "reference".into()],
         }
@@ -203,6 +208,7 @@ mod tests {
 
     #[test]
     fn flags_are_exactly_what_the_tables_read() {
+        walk::<AnswerKind>();
         walk::<AttackKind>();
         walk::<DefenceKind>();
         walk::<DetectorKind>();

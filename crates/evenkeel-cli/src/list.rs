@@ -1,6 +1,7 @@
-//! `evenkeel list`: the tables of attacks, defences, detectors, views, corruptions, data sets and metrics.
+//! `evenkeel list`: the tables of answers, attacks, defences, detectors, views, corruptions, data sets and metrics.
 
 use anyhow::Result;
+use evenkeel::answer::AnswerKind;
 use evenkeel::attack::AttackKind;
 use evenkeel::corrupt::CORRUPTIONS;
 use evenkeel::defence::DefenceKind;
@@ -25,6 +26,8 @@ pub(crate) struct ListArgs {
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Table {
+    /// Answers
+    Answers,
     /// Attacks
     Attacks,
     /// Defences
@@ -66,6 +69,7 @@ fn lines<'a>(rows: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<Value> {
 
 pub(crate) fn run(args: &ListArgs) -> Result<()> {
     let rows = match args.table {
+        Table::Answers => entries::<AnswerKind>(),
         Table::Attacks => entries::<AttackKind>(),
         Table::Defences => entries::<DefenceKind>(),
         Table::Detectors => entries::<DetectorKind>(),

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
+use evenkeel::answer::Certificate;
 use evenkeel::defence::DefenceKind;
 use evenkeel::detect::{Calibration, DetectorSpec};
 use evenkeel::image::{Image, write_atomically};
@@ -17,7 +18,8 @@ use serde_json::{Value, json};
 
 use crate::knobs::table_help;
 use crate::workbench::{
-    DefenceArgs, Format, Subject, check_names, palette, prediction_json, prediction_words, progress, stem_in,
+    AnswerArgs, DefenceArgs, Format, Subject, check_names, palette, prediction_json, prediction_words,
+    progress, stem_in,
 };
 
 /// Print what a network sees in images
@@ -28,6 +30,8 @@ pub(crate) struct PredictArgs {
     subject: Subject,
     #[command(flatten)]
     defence: DefenceArgs,
+    #[command(flatten)]
+    answer: AnswerArgs,
     /// Score every image by how its views disagree; with --calibration, defend only those that raise the alarm
     #[arg(long)]
     detect: bool,
@@ -69,6 +73,7 @@ pub(crate) fn run(args: PredictArgs) -> Result<()> {
     };
     let mut pipeline = Pipeline::new(model.clone()).with_seed(args.seed);
     pipeline.defence = args.defence.build(&model, args.detect)?.map(Arc::new);
+    pipeline.answer = args.answer.build(&model)?.map(Arc::new);
     pipeline.detector = detector.map(Arc::new);
     pipeline.threshold = calibration.as_ref().map(|c| c.threshold);
     pipeline.estimate = calibration.as_ref().and_then(|c| c.bias).map(|bias| (bias, 0.05));
@@ -90,6 +95,8 @@ pub(crate) fn run(args: PredictArgs) -> Result<()> {
             "score": verdict.score,
             "alarm": verdict.alarm,
             "defended": verdict.defended,
+            "voted": verdict.voted,
+            "certificate": verdict.certificate.map(certificate_json),
             "expected_error": verdict.estimate.as_ref().map(|e| e.error),
         });
         let mut words = format!("{}: {}", path.display(), prediction_words(&model, &verdict.prediction));
@@ -104,6 +111,12 @@ pub(crate) fn run(args: PredictArgs) -> Result<()> {
         if verdict.defended {
             words += ", defended";
         }
+        if verdict.voted {
+            words += ", by a vote";
+        }
+        if let Some(certificate) = &verdict.certificate {
+            words += &certificate_words(certificate);
+        }
         bar.say(args.json, &value, &words);
         bar.done(path);
     }
@@ -111,6 +124,30 @@ pub(crate) fn run(args: PredictArgs) -> Result<()> {
         write_atomically(file, Value::from(found).to_string().as_bytes())?;
     }
     Ok(())
+}
+
+/// What is certain about a vote, for machines.
+fn certificate_json(certificate: Certificate) -> Value {
+    json!({
+        "class": certificate.class,
+        "count": certificate.count,
+        "draws": certificate.draws,
+        "probability": certificate.probability,
+        "radius_l2": certificate.radius,
+        "alpha": certificate.alpha,
+        "abstains": certificate.abstains(),
+    })
+}
+
+/// The same for people.
+fn certificate_words(certificate: &Certificate) -> String {
+    match certificate.radius {
+        Some(radius) => format!(
+            "; certified within L2 {radius:.4} ({} of {} draws, wrong with probability {} at most)",
+            certificate.count, certificate.draws, certificate.alpha
+        ),
+        None => format!("; abstains ({} of {} draws)", certificate.count, certificate.draws),
+    }
 }
 
 /// Writes the label map, the map or the objects over the picture, and the picture as the defence left it.

@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use evenkeel::answer::{Answer, AnswerKind, AnswerSpec};
 use evenkeel::defence::{Defence, DefenceKind, DefenceSpec};
 use evenkeel::detect::Heads;
 use evenkeel::image::{Image, LabelMap, Palette};
@@ -70,6 +71,31 @@ pub(crate) struct DefenceArgs {
     pub(crate) knobs: KnobArgs<DefenceKind>,
     #[command(flatten)]
     pub(crate) heads: HeadArgs,
+}
+
+/// How the answer is read off what the network is shown
+#[derive(Debug, clap::Args)]
+pub(crate) struct AnswerArgs {
+    /// The answer; `evenkeel list answers` tells them apart [default: plain]
+    #[arg(long, value_name = "NAME", value_parser = names_of::<AnswerKind>())]
+    pub(crate) answer: Option<String>,
+    #[command(flatten)]
+    pub(crate) knobs: KnobArgs<AnswerKind>,
+}
+
+impl AnswerArgs {
+    /// The answer asked for; `None` if none was.
+    pub(crate) fn build(&self, model: &Model) -> Result<Option<Answer>> {
+        let Some(name) = &self.answer else {
+            if let Some(flag) = self.knobs.flags().first() {
+                bail!("{flag}: has no effect without --answer NAME");
+            }
+            return Ok(None);
+        };
+        let mut spec = AnswerSpec::named(name)?;
+        self.knobs.apply(&mut spec)?;
+        Ok(Some(spec.build(model)?))
+    }
 }
 
 /// The names of a table, for clap.

@@ -51,11 +51,12 @@
 //! # Where things are
 //!
 //! The flow is also the module order: image, [`view`], [`network`] (the seam to any executor), [`model`], [`task`], [`objective`], [`budget`],
-//! [`step`], [`optimise`] (the one loop), [`attack`], [`defence`], [`detect`], [`pipeline`]; beside it [`corrupt`], [`settings`] (every knob,
+//! [`step`], [`optimise`] (the one loop), [`attack`], [`defence`], [`answer`], [`detect`], [`pipeline`]; beside it [`corrupt`], [`settings`] (every knob,
 //! described once) and [`shipped`]. `examples/` holds programs to start from.
 
 #![forbid(unsafe_code)]
 
+pub mod answer;
 pub mod attack;
 pub mod budget;
 pub mod corrupt;
@@ -77,6 +78,7 @@ pub mod task;
 mod toy;
 pub mod view;
 
+pub use answer::{Answer, AnswerSpec};
 pub use attack::{Attack, Scenario};
 pub use budget::{Budget, Norm};
 pub use corrupt::Corruption;

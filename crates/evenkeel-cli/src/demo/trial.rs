@@ -2,6 +2,7 @@
 
 use super::subject::{DemoTask, Subject, Tally};
 use anyhow::{Context, Result, bail};
+use evenkeel::answer::{Answer, AnswerSpec};
 use evenkeel::attack::{Attack, Scenario};
 use evenkeel::defence::{Defence, DefenceKind, DefenceSpec};
 use evenkeel::detect::{Detector, DetectorSpec, Heads, Outputs, ViewOutputs};
@@ -63,8 +64,15 @@ struct Trial<'m> {
     task: DemoTask,
     count: usize,
     seed: u64,
-    defences: Vec<Defence>,
+    contenders: Vec<Contender>,
     detector: Detector,
+}
+
+/// One line of the table: a defence, and how the answer is read off what it leaves.
+struct Contender {
+    label: String,
+    defence: Defence,
+    answer: Answer,
 }
 
 /// The answers for one picture: by defence, clean and attacked.
@@ -79,20 +87,26 @@ struct Answers {
 impl<'m> Trial<'m> {
     fn new(model: &'m Model, task: DemoTask, count: usize, effort: &Effort) -> Result<Self> {
         let network = task.network()?;
-        let defences = names::<DefenceKind>()
-            .into_iter()
-            .map(|name| {
-                let heads = network.heads_for(name)?;
-                let mut spec = DefenceSpec::named(name)?;
-                if spec.takes_gradients() {
-                    spec = spec.with("steps", effort.steps)?;
-                }
-                Ok(spec.build(model, &heads)?)
-            })
-            .collect::<Result<_>>()?;
+        let contender = |name: &str, answer: &str| {
+            let heads = network.heads_for(name)?;
+            let mut spec = DefenceSpec::named(name)?;
+            if spec.takes_gradients() {
+                spec = spec.with("steps", effort.steps)?;
+            }
+            let label = match (name, answer) {
+                (name, "plain") => name.to_string(),
+                ("none", answer) => answer.to_string(),
+                (name, answer) => format!("{name} + {answer}"),
+            };
+            let answer = AnswerSpec::named(answer)?.build(model)?;
+            Ok(Contender { label, defence: spec.build(model, &heads)?, answer })
+        };
+        let mut contenders = vec![contender("none", "plain")?, contender("none", "vote")?];
+        let rest = names::<DefenceKind>().into_iter().filter(|name| *name != "none");
+        contenders.extend(rest.map(|name| contender(name, "plain")).collect::<Result<Vec<_>>>()?);
         let detector =
             DetectorSpec::named("variance")?.with("seed", effort.seed)?.build(model, Heads::default())?;
-        Ok(Self { model, task, count, seed: effort.seed, defences, detector })
+        Ok(Self { model, task, count, seed: effort.seed, contenders, detector })
     }
 
     fn run(&self) -> Result<Report> {
@@ -100,7 +114,7 @@ impl<'m> Trial<'m> {
         let title =
             format!("{pictures}, {count} pictures: {figure}, before and after PGD at {EPSILON_255}/255");
         let tally = |_| [self.task.tally(), self.task.tally()];
-        let mut tallies: Vec<[Tally; 2]> = self.defences.iter().map(tally).collect();
+        let mut tallies: Vec<[Tally; 2]> = self.contenders.iter().map(tally).collect();
         let mut ranking = Ranking::new(Bootstrap::NONE);
         let mut report = Report {
             title,
@@ -151,9 +165,9 @@ impl<'m> Trial<'m> {
             }
         }
         bar.finish_and_clear();
-        for (defence, [clean, attacked]) in self.defences.iter().zip(&tallies) {
+        for (contender, [clean, attacked]) in self.contenders.iter().zip(&tallies) {
             let (clean, attacked) = (clean.figure(), attacked.figure());
-            report.rows.push(Row { defence: defence.name.to_string(), clean, attacked });
+            report.rows.push(Row { defence: contender.label.clone(), clean, attacked });
         }
         report.auroc = ranking.figures().map(|f| f.auroc);
         report.seconds = clock.per_picture(self.count);
@@ -166,9 +180,9 @@ impl<'m> Trial<'m> {
         let attacked = clock.time("attack", || self.attack(subject, seed))?;
         let mut by_defence = Vec::new();
         let mut last = (attacked.clone(), Vec::new());
-        for defence in &self.defences {
+        for Contender { label, defence, answer } in &self.contenders {
             // Each looks at the clean and at the attacked image.
-            let name = match &*defence.name {
+            let name = match label.as_str() {
                 "none" => "predict, twice",
                 "equivariance" => "defend, twice",
                 _ => "rivals, twice each",
@@ -177,7 +191,10 @@ impl<'m> Trial<'m> {
                 let [on_clean, on_attacked] =
                     [image, &attacked].map(|shown| defence.apply(model, shown, seed));
                 let (on_clean, on_attacked) = (on_clean?, on_attacked?);
-                let said = [model.predict(&on_clean.image)?, model.predict(&on_attacked.image)?];
+                let said = [
+                    answer.read(model, &on_clean.image, seed)?.prediction,
+                    answer.read(model, &on_attacked.image, seed)?.prediction,
+                ];
                 last = (on_attacked.image, on_attacked.trace);
                 Ok(said)
             })?;

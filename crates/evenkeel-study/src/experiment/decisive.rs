@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use evenkeel::answer::AnswerSpec;
 use evenkeel::attack::Attack;
 use evenkeel::defence::DefenceSpec;
 use evenkeel::detect::DetectorSpec;
@@ -11,6 +12,7 @@ use evenkeel::settings::Value;
 use evenkeel::view::ViewSet;
 use serde::Serialize;
 
+use super::DefenceRow;
 use super::knobs::values;
 use crate::Result;
 use crate::store::Key;
@@ -25,21 +27,29 @@ pub(super) struct Decisive<'a> {
     values: BTreeMap<&'static str, Value>,
     views: Option<&'a ViewSet>,
     head: Option<&'a Key>,
+    /// How the answer is read off; left out where it is the network's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer: Option<Box<Decisive<'a>>>,
 }
 
 impl<'a> Decisive<'a> {
     fn new(kind: &'static str, mut values: BTreeMap<&'static str, Value>, views: &'a ViewSet) -> Self {
         let views = values.remove(VIEWS).map(|_| views);
-        Self { kind, values, views, head: None }
+        Self { kind, values, views, head: None, answer: None }
     }
 
     /// Of an attack.
     pub(super) fn of_attack(attack: &Attack) -> Self {
-        Self { kind: attack.name(), values: values(attack), views: None, head: None }
+        Self { kind: attack.name(), values: values(attack), views: None, head: None, answer: None }
     }
 
-    /// Of a defence.
-    pub(super) fn of_defence(spec: &'a DefenceSpec) -> Self {
+    /// Of a defence and the answer after it.
+    pub(super) fn of_row(row: &'a DefenceRow) -> Self {
+        let own = Self::new(row.spec.name(), values(&row.spec), &row.spec.settings().views.set);
+        Self { answer: (!row.answer.is_plain()).then(|| Box::new(Self::of_answer(&row.answer))), ..own }
+    }
+
+    fn of_answer(spec: &'a AnswerSpec) -> Self {
         Self::new(spec.name(), values(spec), &spec.settings().views.set)
     }
 

@@ -180,7 +180,7 @@ impl Design {
             Threat::Attack(aimed) => {
                 let plain = plain_objective()?;
                 let known = Knowledge::of(aimed, &card.rows[row], &plain);
-                let through = known.through.map(|spec| Decisive::of_defence(spec).with_head(&card.heads));
+                let through = known.through.map(|row| Decisive::of_row(row).with_head(&card.heads));
                 let keeps = known.keeps.map(|spec| Decisive::of_objective(spec).with_head(&card.heads));
                 let lens = (through.is_some() || keeps.is_some()).then_some(row);
                 let own = (Decisive::of_attack(&known.attack), &aimed.target);
@@ -200,7 +200,7 @@ impl Design {
     }
 
     fn answer(&mut self, card: &SubjectCard, work: usize, row: usize, draw: u64) -> Result<usize> {
-        let own = Decisive::of_defence(&card.rows[row].spec).with_head(&card.heads);
+        let own = Decisive::of_row(&card.rows[row]).with_head(&card.heads);
         let measured = self.experiment.objective;
         let work = &mut self.works[work];
         let key = Key::of(&("defence", &work.key, own, draw, measured))?;
@@ -244,8 +244,8 @@ impl Design {
 pub(crate) struct Knowledge<'a> {
     /// The attack; on a bare network without what only concerns a defence.
     pub(crate) attack: Attack,
-    /// The defence that it looks through.
-    pub(crate) through: Option<&'a DefenceSpec>,
+    /// The defence and answer that it looks through.
+    pub(crate) through: Option<&'a DefenceRow>,
     /// The defence whose objective it keeps high.
     pub(crate) keeps: Option<&'a DefenceSpec>,
 }
@@ -253,7 +253,7 @@ pub(crate) struct Knowledge<'a> {
 impl<'a> Knowledge<'a> {
     /// Of a row; `plain` has the objective that stands for that of a defence without one.
     pub(crate) fn of(aimed: &AimedAttack, row: &'a DefenceRow, plain: &'a DefenceSpec) -> Self {
-        let through = (aimed.attack.looks_through() && !row.is_none()).then_some(&row.spec);
+        let through = (aimed.attack.looks_through() && !row.is_none()).then_some(row);
         let attack = if through.is_some() { aimed.attack.clone() } else { aimed.attack.on_bare_network() };
         let own = if row.spec.takes_gradients() { &row.spec } else { plain };
         Self { keeps: attack.entry().reads_objective.then_some(own), attack, through }

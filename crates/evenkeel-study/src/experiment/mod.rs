@@ -4,6 +4,7 @@
 //! strictly: an unknown key, or one that the entry of its table does not read, is an error that names the file and the key. [`spec`] turns it into
 //! single settings, every list of values into one setting each; [`design`] joins those into cells. Nothing but files of views is loaded here.
 
+mod answers;
 mod decisive;
 pub mod design;
 mod knobs;

@@ -2,6 +2,7 @@
 //!
 //! A [`Column`] is what is done to an image (nothing, a corruption, an attack); a [`DefenceRow`] is a row. Labels name the values that a list varied.
 
+use evenkeel::answer::AnswerSpec;
 use evenkeel::attack::Attack;
 use evenkeel::corrupt::{CORRUPTIONS, Corruption};
 use evenkeel::defence::DefenceSpec;
@@ -9,6 +10,7 @@ use evenkeel::detect::DetectorSpec;
 use evenkeel::settings::{Knobs, Value};
 use serde::{Deserialize, Serialize};
 
+use super::answers;
 use super::knobs::{RADIUS, expanded};
 use super::stored::Object;
 use super::{AttackRule, DefenceRule, DetectorRule, Experiment, SubjectRule, Sweep};
@@ -60,7 +62,7 @@ impl AimedAttack {
     }
 }
 
-/// One defence with its settings.
+/// One defence with its settings, and how the answer is read off what it leaves.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(into = "Object", try_from = "Object")]
 pub struct DefenceRow {
@@ -68,6 +70,8 @@ pub struct DefenceRow {
     pub label: String,
     /// The defence.
     pub spec: DefenceSpec,
+    /// The answer.
+    pub answer: AnswerSpec,
 }
 
 /// The defence that does nothing.
@@ -79,12 +83,12 @@ impl DefenceRow {
     /// # Errors
     /// Never, as long as the table has it.
     pub fn none() -> Result<Self> {
-        Ok(Self { label: NONE.into(), spec: DefenceSpec::named(NONE)? })
+        Ok(Self { label: NONE.into(), spec: DefenceSpec::named(NONE)?, answer: AnswerSpec::plain() })
     }
 
     /// Whether it is the bare network.
     pub fn is_none(&self) -> bool {
-        self.spec.name() == NONE
+        self.spec.name() == NONE && self.answer.is_plain()
     }
 }
 
@@ -187,11 +191,15 @@ pub fn defences(experiment: &Experiment, subject: &SubjectRule) -> Result<Vec<De
 
 fn defence_rows(rule: &DefenceRule, epsilon_255: f64) -> Result<Vec<DefenceRow>> {
     let base = DefenceSpec::named(&rule.kind)?;
+    let (own, answers) = (answers::of_defence(&rule.knobs), answers::of_rule(rule)?);
     let mut all = Vec::new();
     for (base, radius) in radii(rule, base, epsilon_255)? {
-        for (spec, varied) in expanded(&base, &rule.knobs)? {
-            let varied: Vec<String> = radius.iter().cloned().chain(varied).collect();
-            all.push(DefenceRow { label: label(rule.label(), &varied), spec });
+        for (spec, varied) in expanded(&base, &own)? {
+            for answer in &answers {
+                let words = radius.iter().chain(&varied).chain(&answer.varied).cloned();
+                let label = label(&answer.label(rule), &words.collect::<Vec<String>>());
+                all.push(DefenceRow { label, spec: spec.clone(), answer: answer.spec.clone() });
+            }
         }
     }
     Ok(all)

@@ -3,12 +3,14 @@
 //! Designs of older versions hold every knob there was, read or not; what the entry does not read is left out. Views are stored with their content, so
 //! that a design can be read where their file is not.
 
+use evenkeel::answer::AnswerSpec;
 use evenkeel::attack::Attack;
 use evenkeel::defence::NamedViews;
 use evenkeel::settings::{Entry, Spec, Value};
 use evenkeel::view::ViewSet;
 use serde_json::{Map, Value as Json, json};
 
+use super::answers::{ANSWER, is_answers, knob};
 use super::knobs::values;
 use super::{AimedAttack, DefenceRow, DetectorRow};
 use crate::{Error, Result};
@@ -101,20 +103,41 @@ impl From<DefenceRow> for Object {
     fn from(row: DefenceRow) -> Self {
         let mut object = with_view_set(written(&row.spec), &row.spec.settings().views);
         object.insert(LABEL.into(), json!(row.label));
+        if !row.answer.is_plain() {
+            let own = with_view_set(written(&row.answer), &row.answer.settings().views);
+            let name = |key: &str| if key == KIND { ANSWER.to_string() } else { format!("{ANSWER}_{key}") };
+            object.extend(own.into_iter().map(|(key, value)| (name(&key), value)));
+        }
         object
     }
+}
+
+/// The answer of a stored row; designs of older versions have none but the network's own.
+fn answer(object: &Object) -> Result<AnswerSpec> {
+    let Some(name) = object.get(ANSWER) else { return Ok(AnswerSpec::plain()) };
+    let mut own: Object =
+        object.iter().filter_map(|(key, value)| Some((knob(key)?.to_string(), value.clone()))).collect();
+    own.insert(KIND.into(), name.clone());
+    let (spec, _): (AnswerSpec, _) = read(&own)?;
+    let reads = spec.values().contains_key(VIEWS);
+    Ok(match views(&own)?.filter(|_| reads) {
+        Some(views) => spec.with_views(views),
+        None => spec,
+    })
 }
 
 impl TryFrom<Object> for DefenceRow {
     type Error = Error;
 
     fn try_from(object: Object) -> Result<Self> {
+        let answer = answer(&object)?;
+        let object: Object = object.into_iter().filter(|(key, _)| !is_answers(key)).collect();
         let (spec, _) = read(&object)?;
         let spec: evenkeel::defence::DefenceSpec = spec;
         let reads = spec.values().contains_key(VIEWS);
         let views = views(&object)?.filter(|_| reads);
         let spec = views.map_or(spec.clone(), |views| spec.with_views(views));
-        Ok(Self { label: text(&object, LABEL)?, spec })
+        Ok(Self { label: text(&object, LABEL)?, spec, answer })
     }
 }
 

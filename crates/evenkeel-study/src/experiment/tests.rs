@@ -394,3 +394,44 @@ fn keys_hold_what_decides_and_nothing_else() {
     assert_eq!(work("b", "none"), work("pgd", "none"), "through nothing");
     assert_ne!(work("b", "random"), work("pgd", "random"), "through the defence");
 }
+
+/// `answer` and `answer_…` of a defence make rows of their own, with keys of their own; rows without them keep the keys that they had.
+#[test]
+fn answers_are_rows_with_keys_of_their_own() {
+    let text = SMALL.replace(
+        "[[defence]]\nkind = \"random\"",
+        "[[defence]]\nkind = \"none\"\nanswer = \"vote\"\nanswer_combine = [\"mean\", \"median\"]\n[[defence]]\nkind = \"random\"\nanswer = [\"plain\", \"noise-vote\"]\nanswer_draws = 3",
+    );
+    let (old, new) = (design(SMALL), design(&text));
+    let labels: Vec<&str> = new.subjects[0].rows.iter().map(|r| r.label.as_str()).collect();
+    let expected = [
+        "none",
+        "vote mean",
+        "vote median",
+        "random",
+        "random + noise-vote",
+        "equivariance T=1",
+        "equivariance T=5",
+    ];
+    assert_eq!(labels, expected);
+    let (old, new_keys) = (old.keys(0), new.keys(0));
+    assert!(old.iter().all(|key| new_keys.contains(key)), "a key changed");
+    assert!(new_keys.len() > old.len());
+    let mut unique = new_keys.clone();
+    unique.sort();
+    unique.dedup();
+    assert_eq!(unique.len(), new_keys.len());
+    let read: Design = serde_json::from_str(&new.to_json().unwrap()).unwrap();
+    assert_eq!(read, new);
+    assert!(read.subjects[0].rows[4].answer.settings().draws == 3);
+    for (bad, words) in [
+        ("answer = \"prayer\"", "is not one of plain, vote"),
+        ("answer = \"vote\"\nanswer_draws = 3", "does not read `answer_draws`"),
+        ("answer_draws = 3", "does not read `answer_draws`"),
+    ] {
+        let text = SMALL
+            .replace("[[defence]]\nkind = \"random\"", &format!("[[defence]]\nkind = \"random\"\n{bad}"));
+        let sentence = parse(&text).unwrap_err().to_string();
+        assert!(sentence.contains(words), "{sentence}");
+    }
+}

@@ -139,6 +139,18 @@ pub struct Passes {
     pub backward_pixels: u64,
 }
 
+impl Passes {
+    /// Both together.
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            forwards: self.forwards + other.forwards,
+            backwards: self.backwards + other.backwards,
+            forward_pixels: self.forward_pixels + other.forward_pixels,
+            backward_pixels: self.backward_pixels + other.backward_pixels,
+        }
+    }
+}
+
 /// What a result took on the clock. The same work takes another time in every run; comparisons leave this out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Clock {

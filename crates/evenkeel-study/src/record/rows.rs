@@ -139,11 +139,12 @@ fn identity(design: &Design, cell: &Cell, id: &str) -> Vec<(&'static str, Value)
     all.extend([
         ("defence", text(&row.label)),
         ("defence_kind", text(row.spec.name())),
-        ("defence_epsilon_255", number(if row.is_none() { 0.0 } else { settings.epsilon_255 })),
+        ("defence_epsilon_255", number(if row.spec.name() == "none" { 0.0 } else { settings.epsilon_255 })),
         ("defence_steps", whole(if climbs { settings.steps } else { 0 })),
         ("schedule", text(if climbs { settings.schedule.name() } else { "" })),
         ("views", text(if climbs { &settings.views.name } else { "" })),
         ("cells", number(settings.cells)),
+        ("answer", text(row.answer.name())),
     ]);
     all
 }

@@ -32,6 +32,16 @@ pub(super) fn take() -> Passes {
     PASSES.take()
 }
 
+/// The passes of this thread so far but for the first forward pass, which stays counted: what a vote takes beyond a plain answer.
+pub(super) fn beyond_one() -> Passes {
+    let all = PASSES.get();
+    let share = all.forward_pixels / all.forwards.max(1);
+    let one =
+        Passes { forwards: all.forwards.min(1), backwards: 0, forward_pixels: share, backward_pixels: 0 };
+    PASSES.set(one);
+    Passes { forwards: all.forwards - one.forwards, forward_pixels: all.forward_pixels - share, ..all }
+}
+
 /// A network that counts.
 struct Counted {
     inner: Box<dyn Network>,

@@ -55,7 +55,14 @@ impl Study {
                 evaluator.answer(answer.key, (pipeline, &card.rows[answer.row].spec), &shown, seeds, false)?.1
             }
         };
-        let (bare, answer) = (subject.model.predict(&shown)?, subject.model.predict(&defended)?);
+        let bare = subject.model.predict(&shown)?;
+        let answer = match cell.answer.map(|i| &work.answers[i]) {
+            None => bare.clone(),
+            Some(answer) => {
+                let seed = Seeds::new(root, answer.draw, id).defence;
+                self.prepared[cell.subject].pipelines[answer.row].read(&defended, true, seed)?.prediction
+            }
+        };
         Ok(Revisit { clean: sample.image, shown, defended, truth: sample.truth, bare, answer })
     }
 

@@ -60,7 +60,11 @@ impl Prepared {
     fn new(subject: &Subject, card: &SubjectCard, seed: u64) -> Result<Self> {
         let plain_spec = plain_objective()?;
         Ok(Self {
-            pipelines: card.rows.iter().map(|row| subject.pipeline(&row.spec)).collect::<Result<_>>()?,
+            pipelines: card
+                .rows
+                .iter()
+                .map(|row| subject.pipeline(&row.spec, &row.answer))
+                .collect::<Result<_>>()?,
             plain: subject.defence(&plain_spec)?,
             plain_spec,
             detectors: card

@@ -229,7 +229,9 @@ impl Study {
         let seeds = Seeds::new(root, work.draw, &sample.id);
         let mut adversary = self.adversary(work);
         let pipeline = match (adversary.as_ref().and_then(|a| a.pipeline).and(work.lens), extent) {
-            (Some(row), Some(extent)) => Some(subject.pipeline(&with(self.row(work, row), extent)?)?),
+            (Some(row), Some(extent)) => {
+                Some(subject.pipeline(&with(self.row(work, row), extent)?, &card.rows[row].answer)?)
+            }
             _ => None,
         };
         if let (Some(adversary), Some(extent)) = (&mut adversary, extent) {
@@ -268,7 +270,8 @@ impl Study {
         let evaluator = Evaluator::new(subject, &sample, &Threat::Clean, root)?;
         let seeds = Seeds::new(root, work.draw, &sample.id);
         let spec = with(self.row(work, row), extent)?;
-        let (pipeline, measure) = (subject.pipeline(&spec)?, self.design.experiment.objective);
+        let reads = &self.design.subjects[work.subject].rows[row].answer;
+        let (pipeline, measure) = (subject.pipeline(&spec, reads)?, self.design.experiment.objective);
         timed(|| Ok(evaluator.answer(work.key, (&pipeline, &spec), &sample.image, seeds, measure)?.0))
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use evenkeel::answer::AnswerSpec;
 use evenkeel::defence::{Defence, DefenceSpec};
 use evenkeel::detect::{Detector, DetectorSpec, Heads};
 use evenkeel::model::{Contract, Letterbox, Model, ModelFile};
@@ -184,9 +185,10 @@ impl Subject {
         Ok(spec.build(&self.model, &self.heads_for(spec.name()))?)
     }
 
-    /// The network with a defence in front of it.
-    pub(super) fn pipeline(&self, spec: &DefenceSpec) -> Result<Pipeline> {
-        Ok(Pipeline::new(Arc::clone(&self.model)).with_defence(self.defence(spec)?))
+    /// The network with a defence in front of it and an answer behind.
+    pub(super) fn pipeline(&self, spec: &DefenceSpec, answer: &AnswerSpec) -> Result<Pipeline> {
+        let pipeline = Pipeline::new(Arc::clone(&self.model)).with_defence(self.defence(spec)?);
+        Ok(pipeline.with_answer(answer.build(&self.model)?))
     }
 
     /// The detector of this description, with views drawn from this seed.

@@ -35,7 +35,7 @@ const GROUPS: usize = 128;
 #[derive(Clone, Copy)]
 pub(super) struct Seeds {
     attack: u64,
-    defence: u64,
+    pub(super) defence: u64,
     corruption: u64,
 }
 
@@ -96,12 +96,15 @@ impl<'a> Evaluator<'a> {
         Entry { key, id: self.sample.id.clone(), image: self.sample.hash, body, passes: cost.passes, clock }
     }
 
-    /// The prediction for an image, compared with the truth; with the seconds that the prediction took.
-    fn evaluate(&self, image: &Image) -> Result<(Evaluated, f64)> {
+    /// The answer for an image, the pipeline's or the bare network's, compared with the truth; with the seconds that it took.
+    fn evaluate(&self, image: &Image, pipeline: Option<(&Pipeline, u64)>) -> Result<(Evaluated, f64)> {
         let model = &self.subject.model;
         let start = Instant::now();
-        let scores = model.scores(image)?;
-        let prediction = model.task.predict(&scores, image.size())?;
+        let answered = match pipeline {
+            Some((pipeline, seed)) => pipeline.read(image, true, seed)?,
+            None => evenkeel::Answer::plain().read(model, image, 0)?,
+        };
+        let (scores, prediction) = (answered.scores, answered.prediction);
         let seconds = start.elapsed().as_secs_f64();
         let truth = &self.sample.truth;
         let loss = match model.task.own_loss(truth) {
@@ -174,7 +177,7 @@ impl<'a> Evaluator<'a> {
             Some(objective) => Some(self.term_gradient(objective, &image, seeds)?),
             None => None,
         };
-        let (answer, look_seconds) = self.evaluate(&image)?;
+        let (answer, look_seconds) = self.evaluate(&image, None)?;
         let (linf_255, l2) = distances(clean, &image);
         let shown = Shown { answer, linf_255, l2, value, seen_score, term_gradient };
         Ok((self.entry(key, Body::Shown(shown), cost, look_seconds), image))
@@ -214,11 +217,12 @@ impl<'a> Evaluator<'a> {
     ) -> Result<(Entry, Image)> {
         let model = &self.subject.model;
         let defence = pipeline.defence.as_deref();
-        let (defended, cost) = watched(|| match defence {
+        let (defended, mut cost) = watched(|| match defence {
             Some(defence) => Ok(defence.apply(model, image, seeds.defence)?.image),
             None => Ok(image.clone()),
         })?;
-        let (answer, look_seconds) = self.evaluate(&defended)?;
+        let (answer, look_seconds) = self.evaluate(&defended, Some((pipeline, seeds.defence)))?;
+        cost.passes = cost.passes.plus(count::beyond_one());
         let raised = defence.and_then(|defence| defence.objective.as_deref());
         let objective = |shown: &Image| match (raised, measure) {
             (Some(objective), true) => self.objective(objective, spec, shown).map(Some),

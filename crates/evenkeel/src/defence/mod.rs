@@ -215,6 +215,16 @@ impl Defence {
         Self { name: "none".into(), objective: None, budget, steps: 0, size: 0.0, schedule }
     }
 
+    /// Whether it leaves every image as it is.
+    pub fn is_none(&self) -> bool {
+        self.name == "none"
+    }
+
+    /// Whether what it makes of an image depends on the seed.
+    pub fn is_random(&self) -> bool {
+        !self.is_none()
+    }
+
     /// The image to be shown to the network instead of `image`.
     ///
     /// # Errors

@@ -23,6 +23,14 @@ impl NamedViews {
     pub fn standard() -> Self {
         Self { name: "standard".into(), set: ViewSet::standard() }
     }
+
+    /// The views of this name or file.
+    ///
+    /// # Errors
+    /// As [`ViewSet::named`].
+    pub fn named(name: &str) -> Result<Self> {
+        Ok(Self { name: name.into(), set: ViewSet::named(name)? })
+    }
 }
 
 /// Views that no name or file stands for.

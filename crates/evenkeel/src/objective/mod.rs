@@ -12,6 +12,7 @@ mod learned;
 mod loss;
 mod passes;
 mod pooled;
+mod softmax;
 mod views;
 
 #[cfg(test)]
@@ -21,6 +22,7 @@ pub use evaluate::{TermSum, Terms, ViewTerm};
 pub use learned::{Bank, Contrastive, Rotation};
 pub use loss::{Loss, LossKind};
 pub use pooled::Pooled;
+pub(crate) use softmax::{pull_softmax, softmax};
 pub use views::{Equivariance, Invariance, Pairing};
 
 use crate::error::Result;

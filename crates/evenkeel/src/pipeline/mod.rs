@@ -1,6 +1,7 @@
-//! The pipeline: a model with a detector, a threshold and a defence in front of it. The last station of the flow.
+//! The pipeline: a model with a detector, a threshold and a defence in front of it, and an answer behind. The last station of the flow.
 //!
-//! An image is scored; if it raises the alarm (or there is none) it is defended; the network answers for what it is shown. A pipeline is a network
+//! An image is scored; if it raises the alarm (or there is none) it is defended, and the answer is read off what the network is shown; without the alarm
+//! the network answers for the image as it is. A pipeline is a network
 //! again ([`Pipeline::network`]), so every attack can be aimed through it. The verdict depends on the image and the seed only.
 
 mod network;
@@ -10,6 +11,7 @@ pub use network::PipelineNetwork;
 
 use std::sync::Arc;
 
+use crate::answer::{Answer, Answered, Certificate};
 use crate::attack::Estimator;
 use crate::defence::{Defence, Defended};
 use crate::detect::{Detector, ErrorEstimate};
@@ -27,9 +29,11 @@ pub struct Pipeline {
     pub model: Arc<Model>,
     /// The defence, if any.
     pub defence: Option<Arc<Defence>>,
+    /// How the answer is read off what is shown; the network's own if `None`.
+    pub answer: Option<Arc<Answer>>,
     /// The detector, if any.
     pub detector: Option<Arc<Detector>>,
-    /// Scores above this raise the alarm. With a defence, only images that raise it are defended.
+    /// Scores above this raise the alarm. Only images that raise it are then defended and answered otherwise than by the network itself.
     pub threshold: Option<f64>,
     /// The error estimate's bias, if an estimate is wanted, and the probability that its bound fails.
     pub estimate: Option<(f64, f64)>,
@@ -51,6 +55,10 @@ pub struct Verdict {
     pub alarm: Option<bool>,
     /// Whether the image was defended.
     pub defended: bool,
+    /// Whether the answer is a vote.
+    pub voted: bool,
+    /// What is certain about a classifier's vote over noise.
+    pub certificate: Option<Certificate>,
     /// The defence's steps.
     pub trace: Vec<Record>,
     /// How wrong the answer probably is, if that was asked for.
@@ -60,13 +68,19 @@ pub struct Verdict {
 impl Pipeline {
     /// The bare model.
     pub fn new(model: Arc<Model>) -> Self {
-        Self { model, defence: None, detector: None, threshold: None, estimate: None, seed: 0 }
+        Self { model, defence: None, answer: None, detector: None, threshold: None, estimate: None, seed: 0 }
     }
 
     /// The same with a defence.
     #[must_use]
     pub fn with_defence(self, defence: impl Into<Arc<Defence>>) -> Self {
         Self { defence: Some(defence.into()), ..self }
+    }
+
+    /// The same with another way to read the answer off.
+    #[must_use]
+    pub fn with_answer(self, answer: impl Into<Arc<Answer>>) -> Self {
+        Self { answer: Some(answer.into()), ..self }
     }
 
     /// The same with a detector.
@@ -95,7 +109,13 @@ impl Pipeline {
 
     /// Whether an answer depends on random numbers.
     pub fn is_random(&self) -> bool {
-        self.defence.as_ref().is_some_and(|defence| defence.name != "none")
+        self.defence.as_ref().is_some_and(|defence| defence.is_random())
+            || self.answer.as_ref().is_some_and(|answer| answer.is_random())
+    }
+
+    /// The answer, if it is another than the network's own.
+    pub(crate) fn vote(&self) -> Option<&Answer> {
+        self.answer.as_deref().filter(|answer| !answer.is_plain())
     }
 
     /// The detector and threshold that decide whether the defence runs, if they do.
@@ -120,11 +140,24 @@ impl Pipeline {
         let seen = self.detector.as_ref().map(|d| d.detect(model, image, self.estimate)).transpose()?;
         let score = seen.as_ref().map(|seen| seen.score);
         let alarm = score.zip(self.threshold).map(|(score, threshold)| score > threshold);
-        let Defended { image: shown, trace } = self.defend(image, alarm.unwrap_or(true), seed)?;
-        let defended = alarm.unwrap_or(true) && self.is_random();
+        let active = alarm.unwrap_or(true);
+        let Defended { image: shown, trace } = self.defend(image, active, seed)?;
+        let defended = active && self.defence.as_ref().is_some_and(|defence| !defence.is_none());
         let estimate = seen.and_then(|seen| seen.estimate);
-        let prediction = model.predict(&shown)?;
-        Ok(Verdict { prediction, shown, score, alarm, defended, trace, estimate })
+        let Answered { prediction, certificate, .. } = self.read(&shown, active, seed)?;
+        let voted = active && self.vote().is_some();
+        Ok(Verdict { prediction, shown, score, alarm, defended, voted, certificate, trace, estimate })
+    }
+
+    /// The answer for an image that is shown; `alarm` says whether it may be another than the network's own.
+    ///
+    /// # Errors
+    /// As [`Pipeline::run`].
+    pub fn read(&self, shown: &Image, alarm: bool, seed: u64) -> Result<Answered> {
+        match self.vote().filter(|_| alarm) {
+            Some(answer) => answer.read(&self.model, shown, seed),
+            None => Answer::plain().read(&self.model, shown, seed),
+        }
     }
 
     /// The image that is shown to the network; `alarm` says whether it is to be defended.
@@ -143,8 +176,8 @@ impl Pipeline {
         }
     }
 
-    /// The pipeline as a network for one draw of the defence's randomness: tensors of the image that is shown, and a pullback to the image that was
-    /// given, by the estimator.
+    /// The pipeline as a network for one draw of its randomness: scores as the answer reads them and other tensors of the image that is shown, and a
+    /// pullback to the image that was given, by the estimator.
     pub fn network(&self, seed: u64, estimator: Estimator) -> PipelineNetwork<'_> {
         PipelineNetwork { pipeline: self, seed, estimator, sharpness: 1.0 }
     }

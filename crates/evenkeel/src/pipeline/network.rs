@@ -1,7 +1,7 @@
 //! A pipeline as a network: scores for an image, and a pullback whose estimator is chosen.
 //!
 //! `identity` (BPDA) hands the gradient at the image that is shown to the image that was given; `exact` leads it through the defence's steps. Where the
-//! alarm is silent both are exact. Tensors are those of the image shown.
+//! alarm is silent both are exact, and so is the way back through a vote. Scores are those of the answer, other tensors those of the image shown.
 
 use super::Pipeline;
 use super::unrolled::{Unrolled, Visit};
@@ -26,24 +26,44 @@ impl<'a> PipelineNetwork<'a> {
         Self { sharpness, ..self }
     }
 
-    /// The image that is shown to the network.
-    fn shown(&self, image: &Image) -> Result<Image> {
+    /// The image that is shown to the network, and whether it is answered as an alarm is.
+    fn shown(&self, image: &Image) -> Result<(Image, bool)> {
         let alarm = self.pipeline.raises_alarm(image)?;
-        Ok(self.pipeline.defend(image, alarm, self.seed)?.image)
+        Ok((self.pipeline.defend(image, alarm, self.seed)?.image, alarm))
+    }
+
+    /// The tensors of an image that is shown, and the way back to it.
+    fn answered(&self, shown: &Image, alarm: bool, tensors: &[&str]) -> Result<Traced<'a>> {
+        let model = &*self.pipeline.model;
+        match self.pipeline.vote().filter(|_| alarm) {
+            Some(answer) => answer.network(model, self.seed).trace_image(shown, tensors),
+            None => model.network.trace_one(shown, tensors),
+        }
     }
 
     fn traced(&self, image: &Image, tensors: &[&str]) -> Result<Traced<'a>> {
         let pipeline = self.pipeline;
-        let network = &*pipeline.model.network;
         let defence = match (&pipeline.defence, self.estimator) {
             (Some(defence), Estimator::Exact) if pipeline.raises_alarm(image)? => defence,
-            _ => return network.trace_one(&self.shown(image)?, tensors),
+            _ => {
+                let (shown, alarm) = self.shown(image)?;
+                return self.answered(&shown, alarm, tensors);
+            }
         };
         let unrolled = Unrolled::new(&pipeline.model, defence, self.sharpness)?;
         let (end, visits) = unrolled.run(image, self.seed)?;
-        let Traced { tensors, tape } = network.trace_one(&end, tensors)?;
+        let Traced { tensors, tape } = self.answered(&end, true, tensors)?;
         let tape = UnrolledTape { inner: tape, unrolled, origin: image.clone(), visits, end };
         Ok(Traced { tensors, tape: Box::new(tape) })
+    }
+
+    fn run_image(&self, image: &Image, tensors: &[&str]) -> Result<Vec<Tensor>> {
+        let (shown, alarm) = self.shown(image)?;
+        let model = &*self.pipeline.model;
+        match self.pipeline.vote().filter(|_| alarm) {
+            Some(answer) => answer.network(model, self.seed).run_image(&shown, tensors),
+            None => model.network.run_one(&shown, tensors),
+        }
     }
 }
 
@@ -68,8 +88,7 @@ impl Network for PipelineNetwork<'_> {
     }
 
     fn run(&self, images: &[&Image], tensors: &[&str]) -> Result<Vec<Vec<Tensor>>> {
-        let shown = images.iter().map(|image| self.shown(image)).collect::<Result<Vec<_>>>()?;
-        self.pipeline.model.network.run(&shown.iter().collect::<Vec<_>>(), tensors)
+        images.iter().map(|image| self.run_image(image, tensors)).collect()
     }
 
     fn trace(&self, images: &[&Image], tensors: &[&str]) -> Result<Vec<Traced<'_>>> {

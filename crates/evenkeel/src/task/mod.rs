@@ -56,6 +56,17 @@ pub trait ScoreLoss: std::fmt::Debug + Send + Sync {
     fn evaluate(&self, scores: &Tensor) -> Result<(f64, Vec<f32>)>;
 }
 
+/// What the tensors of scores hold, for those who combine several answers to one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readout {
+    /// Scores of classes, whose softmax are probabilities.
+    Classes,
+    /// Values.
+    Values,
+    /// What objects are read off; they have no cells in common.
+    Objects,
+}
+
 /// What the scores of a network are about.
 pub trait Task: Send + Sync {
     /// Its name in settings.
@@ -66,6 +77,11 @@ pub trait Task: Send + Sync {
     /// # Errors
     /// If the scores have another form than the task's, or are not finite.
     fn predict(&self, scores: &Tensor, size: (usize, usize)) -> Result<Prediction>;
+
+    /// What its scores hold.
+    fn readout(&self) -> Readout {
+        Readout::Classes
+    }
 
     /// How many classes the scores tell apart.
     ///

@@ -17,6 +17,19 @@ const SETS: &[Named] = &[
         "the standard set with rotations in normalised coordinates, as the reference code has them",
         || ViewSet::reference().rules,
     ),
+    ("vote", "six for votes and for views that teach: a flip, three sizes, two small rotations", || {
+        let resize =
+            |scale: f32| rule("resize", &[("scale", scale.into()), ("stretch", [0.95, 1.05].into())]);
+        let rotate = |low: f32, high: f32| rule("rotate", &[("degrees", [low, high].into())]);
+        vec![
+            rule("flip", &[]),
+            resize(0.5),
+            resize(0.75),
+            resize(1.4),
+            rotate(-12.0, -6.0),
+            rotate(6.0, 12.0),
+        ]
+    }),
     ("only-resize", "eight resizes by the standard factors, stretched", || {
         let scales = [2.0, 0.3, 2.0, 0.5, 2.0, 0.3, 2.0, 0.5];
         scales.map(|scale| rule("resize", &[("scale", scale.into()), ("stretch", STRETCH.into())])).to_vec()

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use evenkeel_network::zoo::Checkpoint;
 use serde::{Deserialize, Serialize};
 
-use super::{Labels, Prediction, ScoreLoss, Task, Truth};
+use super::{Labels, Prediction, Readout, ScoreLoss, Task, Truth};
 use crate::error::{Error, Result};
 use crate::network::{Extents, Tensor, TensorNames};
 
@@ -173,6 +173,10 @@ fn wrong_truth(truth: &Truth) -> Error {
 impl Task for Instances {
     fn name(&self) -> &'static str {
         "instance"
+    }
+
+    fn readout(&self) -> Readout {
+        Readout::Objects
     }
 
     fn classes(&self, scores: &Tensor) -> Result<usize> {
