@@ -94,6 +94,47 @@ fn predictions_are_said_and_written() {
     assert_eq!(lines(&works(bench.path(), &args)), answers, "the same seed says the same");
 }
 
+/// A vote answers, an attack is aimed through it, a vote over noise says what is certain, and flags without an answer are refused.
+#[test]
+fn answers_are_voted_certified_and_attacked() {
+    let bench = bench();
+    let vote = ["predict", "segmenter.onnx", "scene.png", "--answer", "vote", "--json"];
+    let voted = &lines(&works(bench.path(), &vote))[0];
+    assert!(voted["voted"] == true && voted["defended"] == false, "{voted}");
+    let noise = ["predict", "classifier.onnx", "tile.png", "--answer", "noise-vote", "--answer-draws", "20"];
+    let said = works(bench.path(), &noise);
+    assert!(
+        said.contains("by a vote") && (said.contains("certified") || said.contains("abstains")),
+        "{said}"
+    );
+    let through = [
+        "attack",
+        "segmenter.onnx",
+        "scene.png",
+        "--attack",
+        "pgd,apgd-ce",
+        "--estimator",
+        "exact",
+        "--epsilon",
+        "32/255",
+        "--steps",
+        "4",
+        "--draws",
+        "2",
+        "--judge-draws",
+        "2",
+        "--answer",
+        "vote",
+        "--json",
+    ];
+    let report = &lines(&works(bench.path(), &through))[0];
+    assert!(report["score_after"].as_f64().unwrap() < report["score_before"].as_f64().unwrap(), "{report}");
+    let idle = ["predict", "segmenter.onnx", "scene.png", "--answer-combine", "median"];
+    assert!(refused(bench.path(), &idle).contains("--answer-combine: has no effect without --answer"));
+    let listed = works(bench.path(), &["list", "answers"]);
+    assert!(listed.contains("noise-vote") && listed.contains("--answer-sigma"), "{listed}");
+}
+
 #[test]
 fn attacks_fool_and_say_so_after_rounding() {
     let bench = bench();

@@ -96,8 +96,9 @@ fn the_gradient_of_a_vote_is_exact() {
                 let scores = network.run_one(image, &names).unwrap();
                 scores[0].data().iter().zip(&cotangent).map(|(s, c)| f64::from(*s) * f64::from(*c)).sum()
             };
-            // a median has kinks, which a longer step crosses
-            let (size, tolerance) = if answer.combine == Combine::Mean { (1e-3, 1e-4) } else { (1e-4, 2e-3) };
+            // a median has kinks, and so have colours at the ends of their range; a longer step crosses them
+            let smooth = answer.combine == Combine::Mean && spec.settings().views.name != "standard";
+            let (size, tolerance) = if smooth { (1e-3f32, 1e-4) } else { (1e-4, 2e-3) };
             let (mut off, mut total) = (0.0, 0.0);
             for _ in 0..6 {
                 let way: Vec<f32> = image.pixels().iter().map(|_| random.normal()).collect();
