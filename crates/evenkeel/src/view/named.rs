@@ -22,7 +22,7 @@ const SETS: &[Named] = &[
             |scale: f32| rule("resize", &[("scale", scale.into()), ("stretch", [0.95, 1.05].into())]);
         let rotate = |low: f32, high: f32| rule("rotate", &[("degrees", [low, high].into())]);
         vec![
-            rule("flip", &[]),
+            rule("flip", &[("stretch", [0.95, 1.05].into())]),
             resize(0.5),
             resize(0.75),
             resize(1.4),
