@@ -4,6 +4,7 @@
 //! what the unit did.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use evenkeel::Image;
 use evenkeel::model::Model;
@@ -44,12 +45,12 @@ pub(super) fn beyond_one() -> Passes {
 
 /// A network that counts.
 struct Counted {
-    inner: Box<dyn Network>,
+    inner: Arc<dyn Network>,
 }
 
 /// The model with its passes counted.
 pub(super) fn counted(model: Model) -> Model {
-    let network = Box::new(Counted { inner: model.network });
+    let network = Arc::new(Counted { inner: model.network });
     Model { network, ..model }
 }
 

@@ -187,8 +187,14 @@ impl ViewOutputs {
     /// If the network refuses one.
     pub fn at(model: &Model, image: &Image, views: &[View], outputs: Outputs) -> Result<Self> {
         let base = model.scores(image)?;
-        let look = |view: &View| Ok((view.clone(), model.scores(&view.apply(image))?));
-        let seen = views.par_iter().map(look).collect::<Result<Vec<_>>>()?;
+        let seen: Vec<(View, Tensor)> = if model.network.prefers_batches() {
+            let images: Vec<Image> = views.par_iter().map(|view| view.apply(image)).collect();
+            let scores = model.scores_of(&images.iter().collect::<Vec<_>>())?;
+            views.iter().cloned().zip(scores).collect()
+        } else {
+            let look = |view: &View| Ok((view.clone(), model.scores(&view.apply(image))?));
+            views.par_iter().map(look).collect::<Result<_>>()?
+        };
         Self::of(model, image.size(), &base, &seen, outputs)
     }
 

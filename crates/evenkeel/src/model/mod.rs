@@ -17,6 +17,7 @@ pub use file::ModelFile;
 pub use letterbox::Letterbox;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use evenkeel_network::zoo::Checkpoint;
 
@@ -29,12 +30,13 @@ use crate::view::Sampler;
 /// Images with a shorter side than this are refused, unless a network takes no other: nothing is left of them in a smaller view.
 const SMALLEST: usize = 8;
 
-/// A frozen network and what it means.
+/// A frozen network and what it means. Cloning shares the network.
+#[derive(Clone)]
 pub struct Model {
     /// The network, which takes RGB images in [0, 1].
-    pub network: Box<dyn Network>,
+    pub network: Arc<dyn Network>,
     /// What its scores mean.
-    pub task: Box<dyn Task>,
+    pub task: Arc<dyn Task>,
     /// The tensors of scores.
     pub output: TensorNames,
     /// The tensors of features that views are compared on, each by itself.
@@ -67,8 +69,8 @@ impl Model {
     ) -> Self {
         let size = network.fixed_size();
         Self {
-            network,
-            task,
+            network: network.into(),
+            task: task.into(),
             output: output.into(),
             feature: feature.into(),
             multiple: 1,

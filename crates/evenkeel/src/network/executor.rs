@@ -3,7 +3,7 @@
 //! An executor knows nothing of pixels: it gets one tensor `[1, 3, h, w]` (or `[1, h, w, 3]`) per image and gives named tensors and a
 //! tape back to that input. Our engine is one; a framework's module is another. [`super::Preprocessed`] stands in front of each.
 
-use super::{Tensor, Traced};
+use super::{Tensor, Traced, TracedBatch};
 use crate::error::Result;
 
 /// What runs a network on prepared input.
@@ -28,4 +28,17 @@ pub trait Executor: Send + Sync {
     /// # Errors
     /// As [`Executor::run`].
     fn trace(&self, inputs: Vec<Tensor>, tensors: &[&str]) -> Result<Vec<Traced<'_>>>;
+
+    /// Whether one call with several inputs costs much less than a call for each; see [`super::Network::prefers_batches`].
+    fn prefers_batches(&self) -> bool {
+        false
+    }
+
+    /// For each input, the named tensors, and one way back for all.
+    ///
+    /// # Errors
+    /// As [`Executor::run`].
+    fn trace_batch(&self, inputs: Vec<Tensor>, tensors: &[&str]) -> Result<TracedBatch<'_>> {
+        Ok(self.trace(inputs, tensors)?.into())
+    }
 }

@@ -39,6 +39,41 @@ pub struct Traced<'n> {
     pub tape: Box<dyn Tape + 'n>,
 }
 
+/// What a pass over several inputs kept so that the cotangents of all of them can be led back at once.
+pub trait BatchTape: Send {
+    /// For each input of the pass, in order, what [`Tape::pullback`] gives for its cotangents.
+    ///
+    /// # Errors
+    /// If there are not as many lists of cotangents as inputs, or as [`Tape::pullback`].
+    fn pullback(&self, cotangents: Vec<Cotangents>) -> Result<Vec<Vec<f32>>>;
+}
+
+/// Tapes that share nothing.
+impl BatchTape for Vec<Box<dyn Tape + '_>> {
+    fn pullback(&self, cotangents: Vec<Cotangents>) -> Result<Vec<Vec<f32>>> {
+        if cotangents.len() != self.len() {
+            return Err(Error::mismatch("lists of cotangents", self.len(), cotangents.len()));
+        }
+        self.iter().zip(cotangents).map(|(tape, own)| tape.pullback(own)).collect()
+    }
+}
+
+/// The tensors of a pass over several inputs, those of each in the order asked for, and the common way back.
+pub struct TracedBatch<'n> {
+    /// For each input, its tensors.
+    pub tensors: Vec<Vec<Tensor>>,
+    /// The way back.
+    pub tape: Box<dyn BatchTape + 'n>,
+}
+
+impl<'n> From<Vec<Traced<'n>>> for TracedBatch<'n> {
+    fn from(traced: Vec<Traced<'n>>) -> Self {
+        let (tensors, tapes): (Vec<_>, Vec<Box<dyn Tape + 'n>>) =
+            traced.into_iter().map(|Traced { tensors, tape }| (tensors, tape)).unzip();
+        Self { tensors, tape: Box::new(tapes) }
+    }
+}
+
 /// A frozen network that answers to images.
 pub trait Network: Send + Sync {
     /// The only (height, width) it accepts, if there is only one.
@@ -56,6 +91,20 @@ pub trait Network: Send + Sync {
     /// # Errors
     /// As [`Network::run`].
     fn trace(&self, images: &[&Image], tensors: &[&str]) -> Result<Vec<Traced<'_>>>;
+
+    /// Whether one call with several images costs much less than a call for each, as with a framework's module: the views of a step
+    /// then come in one call. Our engine runs them side by side anyway.
+    fn prefers_batches(&self) -> bool {
+        false
+    }
+
+    /// For each image, its named tensors, and one way back for all.
+    ///
+    /// # Errors
+    /// As [`Network::run`].
+    fn trace_batch(&self, images: &[&Image], tensors: &[&str]) -> Result<TracedBatch<'_>> {
+        Ok(self.trace(images, tensors)?.into())
+    }
 
     /// The named tensors of one image.
     ///

@@ -2,7 +2,7 @@
 //!
 //! input channel k = image channel source\[k\] · factor\[k\] + shift\[k\]. This is the only place where pixels become input.
 
-use super::{Cotangents, Executor, Network, Tape, Tensor, Traced};
+use super::{BatchTape, Cotangents, Executor, Network, Tape, Tensor, Traced, TracedBatch};
 use crate::error::{Error, Result};
 use crate::image::Image;
 
@@ -122,6 +122,18 @@ impl Tape for PreprocessedTape<'_> {
     }
 }
 
+struct PreprocessedBatch<'n> {
+    rule: PixelRule,
+    tape: Box<dyn BatchTape + 'n>,
+}
+
+impl BatchTape for PreprocessedBatch<'_> {
+    fn pullback(&self, cotangents: Vec<Cotangents>) -> Result<Vec<Vec<f32>>> {
+        let gradients = self.tape.pullback(cotangents)?;
+        Ok(gradients.into_iter().map(|gradient| self.rule.pullback(gradient)).collect())
+    }
+}
+
 impl<E: Executor> Network for Preprocessed<E> {
     fn fixed_size(&self) -> Option<(usize, usize)> {
         self.fixed
@@ -138,5 +150,14 @@ impl<E: Executor> Network for Preprocessed<E> {
             Traced { tensors, tape }
         };
         Ok(traced.into_iter().map(wrap).collect())
+    }
+
+    fn prefers_batches(&self) -> bool {
+        self.executor.prefers_batches()
+    }
+
+    fn trace_batch(&self, images: &[&Image], tensors: &[&str]) -> Result<TracedBatch<'_>> {
+        let TracedBatch { tensors, tape } = self.executor.trace_batch(self.inputs(images)?, tensors)?;
+        Ok(TracedBatch { tensors, tape: Box::new(PreprocessedBatch { rule: self.rule, tape }) })
     }
 }

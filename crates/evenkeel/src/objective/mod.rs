@@ -5,6 +5,7 @@
 //! views once the image's own features are known gives a [`ViewSum`], so that one view at a time is traced, led back and dropped.
 
 mod anchor;
+mod batches;
 mod cell;
 mod evaluate;
 pub mod head;

@@ -7,6 +7,7 @@
 
 use rayon::prelude::*;
 
+use super::batches::BATCHED_PIXELS;
 use super::{Cotangent, Seen, ViewSum, ViewTerm};
 use crate::error::Result;
 use crate::image::Image;
@@ -64,7 +65,7 @@ pub(super) struct ViewPasses<'a> {
 /// A view with its place among the term's.
 type Numbered = (usize, Placed);
 
-fn pixels(view: &Placed) -> usize {
+pub(super) fn pixels(view: &Placed) -> usize {
     let (height, width) = view.seen_size();
     height * width
 }
@@ -91,14 +92,19 @@ impl ViewPasses<'_> {
     /// The term, its views drawn from `random`.
     pub(super) fn term(&self, term: &ViewTerm<'_>, base: &[Tensor], random: &Random) -> Result<TermValue> {
         let drawn = term.objective.draw(random);
-        let views = drawn.iter().map(|view| view.placed(self.image.size())).collect();
+        let views: Vec<Placed> = drawn.iter().map(|view| view.placed(self.image.size())).collect();
+        let batched = self.network.prefers_batches();
         match term.objective.over_views(base)? {
+            Some(sum) if batched => self.in_batches(term.weight, sum, views),
             Some(sum) => self.one_by_one(term.weight, sum, views),
+            None if batched && views.iter().map(pixels).sum::<usize>() <= BATCHED_PIXELS => {
+                self.in_one_batch(term, base, views)
+            }
             None => self.all_at_once(term, base, views),
         }
     }
 
-    fn gradient(&self) -> Vec<f32> {
+    pub(super) fn gradient(&self) -> Vec<f32> {
         vec![0.0; if self.want_gradient { self.image.pixels().len() } else { 0 }]
     }
 

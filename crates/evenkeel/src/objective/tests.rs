@@ -247,3 +247,42 @@ fn heads_are_read_from_files_with_batch_norm_folded() {
     std::fs::write(&path, b"nonsense").unwrap();
     assert!(Head::load(&path).unwrap_err().to_string().contains("head.safetensors"));
 }
+
+/// A network that wants several images in a call.
+struct Batching(Conv);
+
+impl Network for Batching {
+    fn fixed_size(&self) -> Option<(usize, usize)> {
+        self.0.fixed_size()
+    }
+
+    fn run(&self, images: &[&Image], tensors: &[&str]) -> crate::Result<Vec<Vec<Tensor>>> {
+        self.0.run(images, tensors)
+    }
+
+    fn trace(&self, images: &[&Image], tensors: &[&str]) -> crate::Result<Vec<crate::network::Traced<'_>>> {
+        self.0.trace(images, tensors)
+    }
+
+    fn prefers_batches(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn views_in_one_call_give_the_same_bytes_as_one_by_one() {
+    let (image, names) = (picture((16, 20), 3), TensorNames::from("features"));
+    let network = || Conv::random(&[6, 8], 5, true, 4);
+    for pairing in [Pairing::Anchor, Pairing::AllPairs] {
+        let objective = Equivariance { pairing, ..Equivariance::new(ViewSet::standard()) };
+        for want_gradient in [false, true] {
+            let at = |network: &dyn Network| {
+                let views = vec![ViewTerm { weight: 0.7, objective: &objective }];
+                let terms = Terms { output: None, feature: &names, losses: vec![], views };
+                let seen = terms.evaluate(network, &image, Progress::ONCE, &Random::new(2), want_gradient);
+                seen.map(|seen| (seen.value, seen.gradient)).unwrap()
+            };
+            assert_eq!(at(&network()), at(&Batching(network())), "{pairing:?} {want_gradient}");
+        }
+    }
+}
