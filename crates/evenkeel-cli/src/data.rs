@@ -3,8 +3,8 @@
 use anyhow::{Context, Result};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
-use evenkeel_study::Error;
-use evenkeel_study::dataset::{Check, Dataset, KINDS, Preparation, Request, Subset, contact_sheet};
+use evenkeel_data::Error;
+use evenkeel_data::dataset::{Check, Dataset, KINDS, Preparation, Request, Subset, contact_sheet};
 use serde_json::json;
 use std::path::PathBuf;
 

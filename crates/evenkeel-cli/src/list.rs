@@ -7,8 +7,8 @@ use evenkeel::corrupt::CORRUPTIONS;
 use evenkeel::defence::DefenceKind;
 use evenkeel::detect::DetectorKind;
 use evenkeel::settings::{Entry, read_by};
-use evenkeel_study::dataset::KINDS;
-use evenkeel_study::metric::METRICS;
+use evenkeel_data::dataset::KINDS;
+use evenkeel_data::metric::METRICS;
 use serde_json::{Value, json};
 
 use crate::knobs::flag;

@@ -13,7 +13,7 @@ use evenkeel::pipeline::{Pipeline, Verdict};
 use evenkeel::task::Prediction;
 use evenkeel::task::instance::{confident, overlaid};
 
-use evenkeel_study::coco_instances::results;
+use evenkeel_data::coco_instances::results;
 use serde_json::{Value, json};
 
 use crate::knobs::table_help;

@@ -2,9 +2,9 @@
 
 use anyhow::{Result, ensure};
 use clap::{Args, Subcommand, ValueEnum};
-use evenkeel_study::dataset::{Offender, coco_json};
-use evenkeel_study::metric::instance::{FileComparison, NAMES, Regions};
-use evenkeel_study::metric::{Bootstrap, ClassOverlap, FolderComparison, Interval};
+use evenkeel_data::dataset::{Offender, coco_json};
+use evenkeel_data::metric::instance::{FileComparison, NAMES, Regions};
+use evenkeel_data::metric::{Bootstrap, ClassOverlap, FolderComparison, Interval};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 

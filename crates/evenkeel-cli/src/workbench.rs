@@ -15,8 +15,8 @@ use evenkeel::settings::Entry;
 use evenkeel::task::instance::{Instance, confident};
 use evenkeel::task::{Prediction, Truth};
 use evenkeel::view::ViewSet;
-use evenkeel_study::coco_instances::true_instances;
-use evenkeel_study::dataset::coco_json;
+use evenkeel_data::coco_instances::true_instances;
+use evenkeel_data::dataset::coco_json;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 

@@ -16,7 +16,7 @@ use evenkeel::defence::{Defence, DefenceSpec};
 use evenkeel::detect::Heads;
 use evenkeel::model::Model;
 use evenkeel::task::Truth;
-use evenkeel_study::dataset::scenes::{Split, object};
+use evenkeel_data::dataset::scenes::{Split, object};
 use evenkeel_study::experiment::Experiment;
 use evenkeel_study::record::rows;
 use evenkeel_study::run::{Effort, Study, Watch};

@@ -1,6 +1,5 @@
 //! What can go wrong in a study: files that are not what they should be, and questions that have no answer.
 
-use crate::dataset::Offender;
 use std::path::PathBuf;
 
 /// The error of this crate. Every message names the file and, where there is one, the remedy.
@@ -15,12 +14,6 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
-    /// A mask that is no mask.
-    #[error("not a mask: {0}")]
-    Mask(String),
-    /// Everything that was found wrong with the files of a run, at once.
-    #[error("{}", list(.0))]
-    Offenders(Vec<Offender>),
     /// A file that is not what it should be.
     #[error("{}: {reason}", path.display())]
     File {
@@ -32,6 +25,9 @@ pub enum Error {
     /// The method refused or failed.
     #[error(transparent)]
     Method(#[from] evenkeel::Error),
+    /// A data set, a mask or a metric was refused.
+    #[error(transparent)]
+    Data(#[from] evenkeel_data::Error),
     /// A request that cannot be met as it stands.
     #[error("{0}")]
     Request(String),
@@ -45,16 +41,4 @@ impl Error {
     pub fn io(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
         Self::Io { path: path.into(), source }
     }
-}
-
-fn list(offenders: &[Offender]) -> String {
-    let mut text = match offenders.len() {
-        1 => "1 offender:".to_string(),
-        n => format!("{n} offenders:"),
-    };
-    for offender in offenders {
-        text.push_str("\n  ");
-        text.push_str(&offender.to_string());
-    }
-    text
 }

@@ -9,7 +9,7 @@ use crate::loss::IGNORED;
 use crate::map::Map;
 use crate::networks::{PIXEL_DEVIATION, PIXEL_MEAN};
 use evenkeel::{Image, Random};
-use evenkeel_study::dataset::scenes::{Split, instance_class, object, render};
+use evenkeel_data::dataset::scenes::{Split, instance_class, object, render};
 use rayon::prelude::*;
 
 /// What a network learns.

@@ -20,9 +20,9 @@ pub enum Error {
     /// The method refused something.
     #[error(transparent)]
     Method(#[from] evenkeel::Error),
-    /// The study refused something.
+    /// The data set refused something.
     #[error(transparent)]
-    Study(#[from] evenkeel_study::Error),
+    Data(#[from] evenkeel_data::Error),
     /// Weights could not be packed.
     #[error("the weights cannot be packed: {0}")]
     Weights(#[from] safetensors::SafeTensorError),

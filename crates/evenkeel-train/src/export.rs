@@ -11,7 +11,7 @@ use crate::networks::{BOXES, FEATURES, PIXEL_DEVIATION, PIXEL_MEAN, PROTOTYPES, 
 use crate::onnx::{Ends, Writer, ints, text};
 use evenkeel::image::write_atomically;
 use evenkeel::model::{Classes, Contract, InputRule, Model, Order, PaletteRule, ResizeRule};
-use evenkeel_study::dataset::scenes::{INSTANCE_CLASSES, OBJECT_CLASSES, SCENE_CLASSES, SCENE_COLOURS};
+use evenkeel_data::dataset::scenes::{INSTANCE_CLASSES, OBJECT_CLASSES, SCENE_CLASSES, SCENE_COLOURS};
 use std::path::{Path, PathBuf};
 
 /// The name of the input.

@@ -13,9 +13,9 @@ use crate::networks::{BOXES, CLASSES, COEFFICIENTS, PROTOTYPE_COUNT, PROTOTYPES}
 use crate::onnx::{Writer, int};
 use evenkeel::task::Prediction;
 use evenkeel::task::instance::{Instance, InstanceRule, Mask};
-use evenkeel_study::coco_instances::{detected, rle_of};
-use evenkeel_study::dataset::scenes::{INSTANCE_CLASSES, SMALLEST_INSTANCE};
-use evenkeel_study::metric::instance::{InstanceScore, Region, TrueInstance};
+use evenkeel_data::coco_instances::{detected, rle_of};
+use evenkeel_data::dataset::scenes::{INSTANCE_CLASSES, SMALLEST_INSTANCE};
+use evenkeel_data::metric::instance::{InstanceScore, Region, TrueInstance};
 use rayon::prelude::*;
 
 /// The tensor of boxes, class probabilities and coefficients.
@@ -148,7 +148,7 @@ mod tests {
     use crate::networks;
     use evenkeel::Random;
     use evenkeel::network::Tensor;
-    use evenkeel_study::dataset::scenes::Split;
+    use evenkeel_data::dataset::scenes::Split;
 
     /// What the network says of one picture, in the head's layout.
     struct Said {

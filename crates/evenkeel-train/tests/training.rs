@@ -2,7 +2,7 @@
 
 use evenkeel::Random;
 use evenkeel::model::Model;
-use evenkeel_study::dataset::scenes::Split;
+use evenkeel_data::dataset::scenes::Split;
 use evenkeel_train::adversary::Adversary;
 use evenkeel_train::batch::{Pool, Subject};
 use evenkeel_train::net::Mode;

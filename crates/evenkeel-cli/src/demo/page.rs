@@ -2,7 +2,7 @@
 
 use super::trial::{EPSILON_255, Report};
 use anyhow::Result;
-use evenkeel_study::dataset::scenes::{SCENE_CLASSES, SCENE_COLOURS};
+use evenkeel_data::dataset::scenes::{SCENE_CLASSES, SCENE_COLOURS};
 use evenkeel_study::report::{STYLE, chart};
 
 /// The whole page.

@@ -5,10 +5,10 @@ use evenkeel::Image;
 use evenkeel::model::Letterbox;
 use evenkeel::shipped::{self, Shipped};
 use evenkeel::task::{Prediction, Truth};
-use evenkeel_study::coco_instances::{countable, detected, framed};
-use evenkeel_study::dataset::scenes::{OBJECT_CLASSES, SCENE_CLASSES, Split, object, render};
-use evenkeel_study::metric::instance::{InstanceScore, TrueInstance};
-use evenkeel_study::metric::{Bootstrap, IGNORE, SegmentationScore};
+use evenkeel_data::coco_instances::{countable, detected, framed};
+use evenkeel_data::dataset::scenes::{OBJECT_CLASSES, SCENE_CLASSES, Split, object, render};
+use evenkeel_data::metric::instance::{InstanceScore, TrueInstance};
+use evenkeel_data::metric::{Bootstrap, IGNORE, SegmentationScore};
 
 /// What is to be found in a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

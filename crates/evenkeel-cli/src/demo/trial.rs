@@ -12,7 +12,7 @@ use evenkeel::settings::names;
 use evenkeel::task::instance::{confident, overlaid};
 use evenkeel::task::{Prediction, Truth, best_classes};
 use evenkeel::{Image, LabelMap, Random};
-use evenkeel_study::metric::{Bootstrap, IGNORE, Ranking};
+use evenkeel_data::metric::{Bootstrap, IGNORE, Ranking};
 use evenkeel_study::report::picture::{Picture, Shown, magnified};
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;

@@ -14,8 +14,8 @@ use super::answers;
 use super::knobs::{RADIUS, expanded};
 use super::stored::Object;
 use super::{AttackRule, DefenceRule, DetectorRule, Experiment, SubjectRule, Sweep};
-use crate::dataset::Preparation;
 use crate::{Error, Result};
+use evenkeel_data::dataset::Preparation;
 
 /// What is done to an image before it is defended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -107,7 +107,7 @@ pub struct DetectorRow {
 /// # Errors
 /// If it is neither `native` nor `WIDTHxHEIGHT`.
 pub fn preparation(size: Option<&str>) -> Result<Option<Preparation>> {
-    size.map(Preparation::parse).transpose()
+    Ok(size.map(Preparation::parse).transpose()?)
 }
 
 /// What varies in a label: the name, and the value of every setting that has several.

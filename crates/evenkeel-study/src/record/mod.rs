@@ -11,9 +11,9 @@ pub use frame::{Cells, ENDING, Frame, FrameWriter, Value};
 
 use serde::{Deserialize, Serialize};
 
-use crate::metric::instance::InstanceScore;
 use crate::store::Key;
 use crate::{Error, Result};
+use evenkeel_data::metric::instance::InstanceScore;
 
 /// One result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -9,9 +9,9 @@ use super::table::{Entry, Table};
 use super::tables::Spent;
 use crate::Result;
 use crate::experiment::{Design, Threat, Work};
-use crate::metric::{Bootstrap, Ranking, key_of};
 use crate::record::{Body, Detected};
 use crate::store::Store;
+use evenkeel_data::metric::{Bootstrap, Ranking, key_of};
 
 /// Curves in one chart.
 const CURVES: usize = 6;

@@ -11,11 +11,11 @@ use evenkeel::budget::Norm;
 
 use crate::Result;
 use crate::experiment::{Cell, Design, Threat};
-use crate::metric::instance::InstanceScore;
-use crate::metric::{Bootstrap, ClassOverlap, Resampled, Tally as _, key_of};
 use crate::record::rows::Row;
 use crate::record::{Body, Clock, Passes, Tally};
 use crate::store::Store;
+use evenkeel_data::metric::instance::InstanceScore;
+use evenkeel_data::metric::{Bootstrap, ClassOverlap, Resampled, Tally as _, key_of};
 
 /// Resamplings behind every interval.
 const REPLICATES: u32 = 1000;

@@ -16,13 +16,13 @@ use evenkeel::task::instance::Instance;
 use evenkeel::{Image, LabelMap};
 
 use super::count::counted;
-use crate::coco_instances::{countable, framed};
-use crate::dataset::{self, Dataset, Request, Subset};
 use crate::experiment::spec::preparation;
 use crate::experiment::{Experiment, SubjectCard, SubjectRule};
-use crate::metric::instance::TrueInstance;
 use crate::store::Key;
 use crate::{Error, Result};
+use evenkeel_data::coco_instances::{countable, framed};
+use evenkeel_data::dataset::{self, Dataset, Request, Subset};
+use evenkeel_data::metric::instance::TrueInstance;
 
 /// A network that comes with the program.
 #[derive(Clone, Copy, Debug)]

@@ -20,13 +20,13 @@ use evenkeel::{Image, Random};
 
 use super::count;
 use super::subject::{Sample, Subject};
-use crate::coco_instances::detected;
 use crate::experiment::{AimedAttack, Threat};
-use crate::metric::instance::InstanceScore;
-use crate::metric::key_of;
 use crate::record::{Answered, Body, Clock, Detected, Entry, Evaluated, Passes, Shown, Tally};
 use crate::store::Key;
 use crate::{Error, Result};
+use evenkeel_data::coco_instances::detected;
+use evenkeel_data::metric::instance::InstanceScore;
+use evenkeel_data::metric::key_of;
 
 /// Groups of cells that stand for all in an error estimate.
 const GROUPS: usize = 128;

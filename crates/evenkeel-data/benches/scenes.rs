@@ -1,6 +1,6 @@
 //! Times the renderer: scenes of 256x128 and object crops of 64x64, on all cores.
 
-use evenkeel_study::dataset::scenes::{Split, object, render};
+use evenkeel_data::dataset::scenes::{Split, object, render};
 use rayon::prelude::*;
 use std::time::Instant;
 

@@ -1,6 +1,6 @@
 //! Times the renderer: `scene_speed [COUNT]` draws that many scenes of 256x128 on all threads.
 
-use evenkeel_study::dataset::scenes::{Split, render};
+use evenkeel_data::dataset::scenes::{Split, render};
 use rayon::prelude::*;
 use std::time::Instant;
 

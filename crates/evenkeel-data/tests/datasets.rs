@@ -1,6 +1,6 @@
 //! Every layout's miniature is read, and read as Pillow, numpy and pycocotools read it.
 
-use evenkeel_study::dataset::{Dataset, Preparation, Request, Sample, Subset, Truth, contact_sheet, resized};
+use evenkeel_data::dataset::{Dataset, Preparation, Request, Sample, Subset, Truth, contact_sheet, resized};
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -1,10 +1,10 @@
 //! Decoding and resizing 1000 JPEGs (shorter side 256, centre crop 224), beside Pillow in the same run.
 //!
-//! `cargo bench -p evenkeel-study --bench loading -- [FOLDER]`. FOLDER holds the pictures, used in turn until there are
+//! `cargo bench -p evenkeel-data --bench loading -- [FOLDER]`. FOLDER holds the pictures, used in turn until there are
 //! 1000; without one the peer makes some. The peer is `benches/peers/loading.py` under $EVENKEEL_PYTHON or `python3`;
 //! where that or Pillow is missing, only our own time is printed. Figures are seconds, the best of three turns.
 
-use evenkeel_study::dataset::{Dataset, Request};
+use evenkeel_data::dataset::{Dataset, Request};
 use rayon::prelude::*;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -53,7 +53,7 @@ fn main() {
         made.path().to_path_buf()
     });
     let kind =
-        evenkeel_study::dataset::KINDS.iter().find(|k| k.name == "imagenet").expect("imagenet is a kind");
+        evenkeel_data::dataset::KINDS.iter().find(|k| k.name == "imagenet").expect("imagenet is a kind");
     let request = Request { preparation: Some(kind.preparation), ..Request::default() };
     let dataset = Dataset::open("folder", &folder, &request).expect("a folder of pictures");
     println!("{PICTURES} JPEGs ({} files), decoded, shorter side 256, centre crop 224", dataset.len());

@@ -1,7 +1,7 @@
 //! Every kind of damage is named, all offenders at once, and `skip_bad` goes on without them and counts them.
 
-use evenkeel_study::Error;
-use evenkeel_study::dataset::{Dataset, Offender, Request};
+use evenkeel_data::Error;
+use evenkeel_data::dataset::{Dataset, Offender, Request};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -276,7 +276,7 @@ fn first_picture(folder: &Path) -> Option<PathBuf> {
 #[test]
 fn a_wrong_path_or_kind_is_said_in_a_sentence() {
     let nowhere = Path::new("/nowhere/at/all");
-    for kind in evenkeel_study::dataset::KINDS {
+    for kind in evenkeel_data::dataset::KINDS {
         let error = Dataset::open(kind.name, nowhere, &Request::default()).err().unwrap();
         assert!(error.to_string().contains("nowhere"), "{}: {error}", kind.name);
     }

@@ -2,9 +2,9 @@
 
 mod fixture;
 
-use evenkeel_study::dataset::coco_json::{Detection, GroundTruth, read_ground_truth, read_results};
-use evenkeel_study::metric::Bootstrap;
-use evenkeel_study::metric::instance::{FileComparison, InstanceFigures, InstanceScore, NAMES, Regions};
+use evenkeel_data::dataset::coco_json::{Detection, GroundTruth, read_ground_truth, read_results};
+use evenkeel_data::metric::Bootstrap;
+use evenkeel_data::metric::instance::{FileComparison, InstanceFigures, InstanceScore, NAMES, Regions};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 

@@ -1,15 +1,15 @@
 //! Scoring 5000 images' worth of COCO results (36 000 truths, 100 000 detections), beside pycocotools in the same run.
 //!
-//! `cargo bench -p evenkeel-study --bench coco_scoring`. The files are synthetic, from a seed. Each side reads the two
+//! `cargo bench -p evenkeel-data --bench coco_scoring`. The files are synthetic, from a seed. Each side reads the two
 //! files, scores masks and gives the twelve numbers in a process of its own, which reports seconds and how far its resident
 //! memory rose from when its program and libraries were loaded to the peak.
 //! The peer is `benches/peers/coco_scoring.py` under $EVENKEEL_PYTHON or `python3`; where that or pycocotools is missing,
 //! only our own figures are printed.
 
 use evenkeel::Random;
-use evenkeel_study::dataset::coco_json::{read_ground_truth, read_results};
-use evenkeel_study::mask::Rle;
-use evenkeel_study::metric::instance::{FileComparison, Regions};
+use evenkeel_data::dataset::coco_json::{read_ground_truth, read_results};
+use evenkeel_data::mask::Rle;
+use evenkeel_data::metric::instance::{FileComparison, Regions};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;

@@ -1,7 +1,7 @@
 //! Writes a page of rendered scenes, or of object crops, as one PNG: `gallery scenes.png`, `gallery objects.png --objects`.
 
 use evenkeel::Image;
-use evenkeel_study::dataset::scenes::{Split, object, render};
+use evenkeel_data::dataset::scenes::{Split, object, render};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);

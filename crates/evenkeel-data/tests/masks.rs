@@ -2,7 +2,7 @@
 
 mod fixture;
 
-use evenkeel_study::mask::{Rle, box_overlap};
+use evenkeel_data::mask::{Rle, box_overlap};
 use serde::Deserialize;
 
 #[derive(Deserialize)]

@@ -2,7 +2,7 @@
 
 mod fixture;
 
-use evenkeel_study::metric::{
+use evenkeel_data::metric::{
     Bootstrap, ClassOverlap, IGNORE, Mean, Ranking, RankingFigures, Resampled, SegmentationScore, key_of,
 };
 use serde::Deserialize;
