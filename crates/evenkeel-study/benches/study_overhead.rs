@@ -18,7 +18,7 @@ use evenkeel::model::Model;
 use evenkeel::task::Truth;
 use evenkeel_data::dataset::scenes::{Split, object};
 use evenkeel_study::experiment::Experiment;
-use evenkeel_study::record::rows;
+use evenkeel_study::rows;
 use evenkeel_study::run::{Effort, Study, Watch};
 use evenkeel_study::store::{Shard, Store};
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use evenkeel_study::experiment::{Experiment, Threat};
-use evenkeel_study::record::rows;
+use evenkeel_study::rows;
 use evenkeel_study::run::{Effort, Study, Watch};
 use evenkeel_study::store::{Shard, Store};
 

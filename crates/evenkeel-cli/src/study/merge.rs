@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use evenkeel_study::record::rows;
+use evenkeel_study::rows;
 use evenkeel_study::store::{Shard, Store, read_design};
 
 use super::{design_in, named, told};

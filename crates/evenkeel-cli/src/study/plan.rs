@@ -7,8 +7,9 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use evenkeel_study::experiment::{Design, SubjectCard};
+use evenkeel_study::key::Key;
 use evenkeel_study::run::{Cost, Forecast, Study};
-use evenkeel_study::store::{Key, Shard, Store, read_design};
+use evenkeel_study::store::{Shard, Store, read_design};
 
 use super::progress::{Progress, duration};
 use super::{Subject, shelf, told};

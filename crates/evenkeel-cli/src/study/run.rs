@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Result, bail};
 use evenkeel_study::experiment::{Design, SubjectCard};
-use evenkeel_study::record::{ENDING, rows};
+use evenkeel_study::record::ENDING;
+use evenkeel_study::rows;
 use evenkeel_study::run::{Effort, Outcome, Study, Subject as Loaded};
 use evenkeel_study::store::{Shard, Store, read_design};
 

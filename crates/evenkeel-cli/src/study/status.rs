@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use evenkeel_study::record::rows;
+use evenkeel_study::rows;
 use evenkeel_study::store::Store;
 use serde_json::json;
 

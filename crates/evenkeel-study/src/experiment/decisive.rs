@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::DefenceRow;
 use super::knobs::values;
 use crate::Result;
-use crate::store::Key;
+use crate::key::Key;
 
 /// The key of views in the values of a spec.
 const VIEWS: &str = "views";

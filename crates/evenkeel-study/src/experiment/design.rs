@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::decisive::{Decisive, plain_objective};
 use super::{AimedAttack, Column, DefenceRow, DetectorRow, Experiment, SubjectRule, Threat, spec};
-use crate::store::Key;
+use crate::key::Key;
 use crate::{Error, Result};
 
 /// Changes when the same settings may give other results than before, or are written otherwise into keys.

@@ -8,6 +8,7 @@ mod answers;
 mod decisive;
 pub mod design;
 mod knobs;
+pub mod paper;
 mod rule;
 pub mod spec;
 mod stored;

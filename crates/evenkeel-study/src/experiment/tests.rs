@@ -1,7 +1,7 @@
 //! What an experiment file may say, and how it comes apart into cells.
 
 use super::*;
-use crate::store::Key;
+use crate::key::Key;
 use evenkeel::attack::AttackKind;
 use evenkeel::defence::DefenceKind;
 use evenkeel::detect::DetectorKind;

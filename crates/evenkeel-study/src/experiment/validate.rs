@@ -1,8 +1,7 @@
 //! What an experiment may not say: numbers without a meaning, names that cannot be files, things asked for twice. Everything is refused when the file is
 //! read, by the name of its key, before a folder is touched. What knobs accept is said by the method's tables.
 
-use super::{DefenceRule, Experiment, SubjectRule};
-use crate::report::paper;
+use super::{DefenceRule, Experiment, SubjectRule, paper};
 use crate::{Error, Result};
 
 /// Refuses numbers that are negative or none.

@@ -1,17 +1,16 @@
 //! Records: what one image came to under one key, as the store keeps it and as tables show it.
 //!
-//! An [`Entry`] is one result in a log: a line of JSON, and behind it the attacked picture if there is one. [`rows`] joins entries into the
+//! An [`Entry`] is one result in a log: a line of JSON, and behind it the attacked picture if there is one. [`crate::rows`] joins entries into the
 //! rows of `records.parquet`, in an order that depends on the design only. Clocks stand apart: everything else is the same bytes in
 //! every run.
 
 mod frame;
-pub mod rows;
 
 pub use frame::{Cells, ENDING, Frame, FrameWriter, Value};
 
 use serde::{Deserialize, Serialize};
 
-use crate::store::Key;
+use crate::key::Key;
 use crate::{Error, Result};
 use evenkeel_data::metric::instance::InstanceScore;
 

@@ -10,7 +10,6 @@ mod curves;
 mod detection;
 pub mod dots;
 mod gallery;
-pub mod paper;
 pub mod picture;
 pub mod results;
 mod summary;
@@ -29,7 +28,7 @@ use warnings::Doubt;
 
 use crate::Result;
 use crate::experiment::{Design, as_file_name};
-use crate::record::rows;
+use crate::rows;
 use crate::run::Study;
 use crate::store::Store;
 

@@ -11,8 +11,8 @@ use evenkeel::budget::Norm;
 
 use crate::Result;
 use crate::experiment::{Cell, Design, Threat};
-use crate::record::rows::Row;
 use crate::record::{Body, Clock, Passes, Tally};
+use crate::rows::Row;
 use crate::store::Store;
 use evenkeel_data::metric::instance::InstanceScore;
 use evenkeel_data::metric::{Bootstrap, ClassOverlap, Resampled, Tally as _, key_of};

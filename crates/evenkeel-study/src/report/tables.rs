@@ -2,10 +2,9 @@
 
 use super::detection::{Detections, entry, figure};
 use super::dots::Dots;
-use super::paper;
 use super::results::{ImageResult, Results};
 use super::table::{Entry, Table};
-use crate::experiment::Threat;
+use crate::experiment::{Threat, paper};
 use crate::record::{Clock, Passes};
 
 /// Rows of the objective's chart.

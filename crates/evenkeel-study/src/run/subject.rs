@@ -18,7 +18,7 @@ use evenkeel::{Image, LabelMap};
 use super::count::counted;
 use crate::experiment::spec::preparation;
 use crate::experiment::{Experiment, SubjectCard, SubjectRule};
-use crate::store::Key;
+use crate::key::Key;
 use crate::{Error, Result};
 use evenkeel_data::coco_instances::{countable, framed};
 use evenkeel_data::dataset::{self, Dataset, Request, Subset};

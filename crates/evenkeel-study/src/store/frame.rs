@@ -7,7 +7,7 @@
 //! All little-endian. A write cut short leaves bytes after which no sound frame comes: a torn end. Where one does come, the bytes between are
 //! damage. The check of the length lets a search for the next frame pass by all but one place of 2^32 without reading a payload.
 
-use super::Key;
+use crate::key::Key;
 
 /// Bytes before the payload.
 pub(super) const HEADER: usize = 24;

@@ -10,13 +10,11 @@
 //! same key and image. Invariant: what [`Store::append`] has returned from is not lost when the process is killed.
 
 mod frame;
-mod key;
 mod log;
 
 #[cfg(test)]
 mod tests;
 
-pub use key::Key;
 pub use log::Log;
 
 use std::collections::HashMap;
@@ -26,6 +24,7 @@ use std::path::{Path, PathBuf};
 use evenkeel::image::write_atomically;
 
 use crate::experiment::Design;
+use crate::key::Key;
 use crate::record::{ENDING, Entry};
 use crate::{Error, Result};
 

@@ -8,10 +8,11 @@ use std::path::Path;
 
 use evenkeel::settings::Choice;
 
-use super::{Body, Clock, Entry, Evaluated, FrameWriter, Passes, Tally, Value};
 use crate::Result;
 use crate::experiment::{Cell, Column, Design, Threat};
-use crate::store::{Key, Store};
+use crate::key::Key;
+use crate::record::{Body, Clock, Entry, Evaluated, FrameWriter, Passes, Tally, Value};
+use crate::store::Store;
 
 /// One image of one cell, with everything known of it.
 #[derive(Clone, Debug)]
