@@ -111,7 +111,7 @@ impl<E: Entry> clap::Args for KnobArgs<E> {
 fn placeholder(kind: Kind) -> &'static str {
     match kind {
         Kind::Radius => "RADIUS",
-        Kind::Whole(_) => "N",
+        Kind::Whole(_) | Kind::Level(..) => "N",
         Kind::Number(..) | Kind::Above(..) => "X",
         Kind::Choice(_) | Kind::Switch => "NAME",
         Kind::Text => "SET",
@@ -175,6 +175,7 @@ mod tests {
             Kind::Switch => vec![flag],
             Kind::Radius => vec![flag, "3/255".into()],
             Kind::Whole(least) => vec![flag, (least + 1).to_string()],
+            Kind::Level(least, _) => vec![flag, (least + 2).to_string()],
             Kind::Number(..) | Kind::Above(..) => vec![flag, "0.25".into()],
             Kind::Choice(names) => vec![flag, names()[0].into()],
             Kind::Text => vec![flag, "reference".into()],

@@ -130,6 +130,7 @@ fn identity(design: &Design, cell: &Cell, id: &str) -> Vec<(&'static str, Value)
     let card = &design.subjects[cell.subject];
     let row = design.row(cell);
     let (settings, climbs) = (row.spec.settings(), row.spec.takes_gradients());
+    let bounded = row.spec.knobs().any(|knob| knob.name == "epsilon");
     let mut all = vec![
         ("study", text(&design.experiment.name)),
         ("subject", text(&card.rule.name)),
@@ -140,7 +141,7 @@ fn identity(design: &Design, cell: &Cell, id: &str) -> Vec<(&'static str, Value)
     all.extend([
         ("defence", text(&row.label)),
         ("defence_kind", text(row.spec.name())),
-        ("defence_epsilon_255", number(if row.spec.name() == "none" { 0.0 } else { settings.epsilon_255 })),
+        ("defence_epsilon_255", number(if bounded { settings.epsilon_255 } else { 0.0 })),
         ("defence_steps", whole(if climbs { settings.steps } else { 0 })),
         ("schedule", text(if climbs { settings.schedule.name() } else { "" })),
         ("views", text(if climbs { &settings.views.name } else { "" })),

@@ -2,21 +2,22 @@
 
 use super::subject::{DemoTask, Subject, Tally};
 use anyhow::{Context, Result, bail};
-use evenkeel::answer::{Answer, AnswerSpec};
+use evenkeel::answer::AnswerSpec;
 use evenkeel::attack::{Attack, Scenario};
-use evenkeel::defence::{Defence, DefenceKind, DefenceSpec};
+use evenkeel::defence::{DefenceKind, DefenceSpec};
 use evenkeel::detect::{Detector, DetectorSpec, Heads, Outputs, ViewOutputs};
 use evenkeel::model::Model;
 use evenkeel::optimise::Record;
 use evenkeel::settings::names;
 use evenkeel::task::instance::{confident, overlaid};
 use evenkeel::task::{Prediction, Truth, best_classes};
-use evenkeel::{Image, LabelMap, Random};
+use evenkeel::{Image, LabelMap, Pipeline, Random};
 use evenkeel_data::metric::{Bootstrap, IGNORE, Ranking};
 use evenkeel_study::report::picture::{Picture, Shown, magnified};
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 use std::io::IsTerminal;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// How far the attack may move a pixel, in 1/255.
@@ -24,6 +25,8 @@ pub(super) const EPSILON_255: f64 = 4.0;
 /// Pictures that get panels on the page.
 const SHOWN: usize = 4;
 const ATTACK_STEPS: usize = 20;
+/// The defence whose image and steps are shown, and that is followed by a vote as well.
+const SHOWN_DEFENCE: &str = "consensus";
 
 /// How hard to try.
 pub(super) struct Effort {
@@ -46,7 +49,7 @@ pub(super) struct Report {
     pub(super) auroc: Option<f64>,
     /// (score, attacked).
     pub(super) scores: Vec<(f64, bool)>,
-    /// The climb of the last defence on the first picture.
+    /// The steps of the defence that is shown, on the first picture.
     pub(super) trace: Vec<Record>,
     pub(super) panels: Vec<Panel>,
     /// What took how many seconds a picture.
@@ -71,8 +74,7 @@ struct Trial<'m> {
 /// One line of the table: a defence, and how the answer is read off what it leaves.
 struct Contender {
     label: String,
-    defence: Defence,
-    answer: Answer,
+    pipeline: Pipeline,
 }
 
 /// The answers for one picture: by defence, clean and attacked.
@@ -87,11 +89,13 @@ struct Answers {
 impl<'m> Trial<'m> {
     fn new(model: &'m Model, task: DemoTask, count: usize, effort: &Effort) -> Result<Self> {
         let network = task.network()?;
+        let shared = Arc::new(model.clone());
         let contender = |name: &str, answer: &str| {
             let heads = network.heads_for(name)?;
             let mut spec = DefenceSpec::named(name)?;
             if spec.takes_gradients() {
-                spec = spec.with("steps", effort.steps)?;
+                let steps = spec.settings().steps.min(effort.steps);
+                spec = spec.with("steps", steps)?;
             }
             let label = match (name, answer) {
                 (name, "plain") => name.to_string(),
@@ -99,11 +103,13 @@ impl<'m> Trial<'m> {
                 (name, answer) => format!("{name} + {answer}"),
             };
             let answer = AnswerSpec::named(answer)?.build(model)?;
-            Ok(Contender { label, defence: spec.build(model, &heads)?, answer })
+            let pipeline = Pipeline::new(shared.clone()).with_defence(spec.build(model, &heads)?);
+            Ok(Contender { label, pipeline: pipeline.with_answer(answer) })
         };
         let mut contenders = vec![contender("none", "plain")?, contender("none", "vote")?];
         let rest = names::<DefenceKind>().into_iter().filter(|name| *name != "none");
         contenders.extend(rest.map(|name| contender(name, "plain")).collect::<Result<Vec<_>>>()?);
+        contenders.push(contender(SHOWN_DEFENCE, "vote")?);
         let detector =
             DetectorSpec::named("variance")?.with("seed", effort.seed)?.build(model, Heads::default())?;
         Ok(Self { model, task, count, seed: effort.seed, contenders, detector })
@@ -180,23 +186,21 @@ impl<'m> Trial<'m> {
         let attacked = clock.time("attack", || self.attack(subject, seed))?;
         let mut by_defence = Vec::new();
         let mut last = (attacked.clone(), Vec::new());
-        for Contender { label, defence, answer } in &self.contenders {
+        for Contender { label, pipeline } in &self.contenders {
             // Each looks at the clean and at the attacked image.
             let name = match label.as_str() {
                 "none" => "predict, twice",
-                "equivariance" => "defend, twice",
+                label if label == SHOWN_DEFENCE => "defend, twice",
                 _ => "rivals, twice each",
             };
             let answer = clock.time(name, || {
                 let [on_clean, on_attacked] =
-                    [image, &attacked].map(|shown| defence.apply(model, shown, seed));
+                    [image, &attacked].map(|shown| pipeline.run_seeded(shown, seed));
                 let (on_clean, on_attacked) = (on_clean?, on_attacked?);
-                let said = [
-                    answer.read(model, &on_clean.image, seed)?.prediction,
-                    answer.read(model, &on_attacked.image, seed)?.prediction,
-                ];
-                last = (on_attacked.image, on_attacked.trace);
-                Ok(said)
+                if label == SHOWN_DEFENCE {
+                    last = (on_attacked.shown, on_attacked.trace);
+                }
+                Ok([on_clean.prediction, on_attacked.prediction])
             })?;
             by_defence.push(answer);
         }
@@ -233,7 +237,8 @@ impl<'m> Trial<'m> {
 
     fn panel(&self, subject: &Subject, answers: &Answers, views: Vec<LabelMap>) -> Result<Panel> {
         let none = &answers.by_defence[0];
-        let last = answers.by_defence.last().context("there is a defence")?;
+        let shown = self.contenders.iter().position(|one| one.label == SHOWN_DEFENCE);
+        let last = &answers.by_defence[shown.context("there is a defence")?];
         let answer = |said: &Prediction| self.picture(&self.model.task.as_truth(said), &subject.image);
         let mut pictures = vec![
             Picture::new("image", &subject.image),

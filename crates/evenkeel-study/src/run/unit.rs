@@ -242,10 +242,11 @@ impl<'a> Evaluator<'a> {
         let random = Random::new(key_of(&self.sample.id));
         let seen = terms.evaluate(&*model.network, image, Progress::ONCE, &random, false)?;
         let count = objective.draw(&random.fork(0)).len() as f64;
-        let comparisons = match (spec.needs_head(), spec.settings().pairing) {
-            (true, _) => 1.0,
-            (false, Pairing::Anchor) => count,
-            (false, Pairing::AllPairs) => count * (count + 1.0) / 2.0,
+        let pairs = spec.knobs().any(|knob| knob.name == "pairing");
+        let comparisons = match spec.settings().pairing {
+            _ if !pairs => 1.0,
+            Pairing::Anchor => count,
+            Pairing::AllPairs => count * (count + 1.0) / 2.0,
         };
         Ok(seen.value / comparisons)
     }

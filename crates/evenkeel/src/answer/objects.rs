@@ -57,6 +57,14 @@ pub(super) fn vote(
     Ok((Prediction::Instances(found), scores.swap_remove(0)))
 }
 
+/// The objects that were seen through a view, brought back to the image.
+pub(crate) fn brought_back(view: &Placed, prediction: Prediction) -> Prediction {
+    match prediction {
+        Prediction::Instances(all) => Prediction::Instances(seen(view, all).objects),
+        other => other,
+    }
+}
+
 /// A voter's objects brought back to the image.
 fn seen(view: &Placed, objects: Vec<Instance>) -> Seen {
     let (size, shown) = (view.size(), view.seen_size());

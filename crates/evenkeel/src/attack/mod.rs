@@ -10,6 +10,7 @@ mod family;
 mod minimal;
 mod objective;
 mod settings;
+mod views;
 mod worst;
 
 #[cfg(test)]
@@ -166,7 +167,7 @@ fn exact(settings: &mut AttackSettings) {
 }
 
 /// Every attack.
-pub static ATTACKS: [AttackKind; 23] = [
+pub static ATTACKS: [AttackKind; 24] = [
     attack("fgsm", "one step of the whole radius", true, &ONE_STEP, family::fgsm),
     attack("ifgsm", "steps of 1/255, as many as the radius asks for", true, &ONE_STEP, family::ifgsm),
     attack("pgd", "steps along the sign of the gradient, projected", true, &SIGNED, family::pgd),
@@ -205,6 +206,7 @@ pub static ATTACKS: [AttackKind; 23] = [
             family::adaptive_apgd,
         )
     },
+    attack("views-eot", "PGD on the vote of all views, to be shown to any defence", true, &BARE, views::eot),
     alias("transfer", "PGD on the bare network, to be shown to the defended one", &BARE, |_| {}),
     alias("bpda", "PGD through the defence taken for the identity", &BPDA, identity),
     alias("bpda-eot", "the same, averaged over the defence's randomness", &BPDA_EOT, |s| {

@@ -21,7 +21,11 @@ const COLOUR: [u8; 64] = [
 
 /// Quality 25, 18, 15, 10, 7.
 pub(super) fn compress(canvas: &mut Canvas, severity: usize, _: &Random) {
-    let quality = [25, 18, 15, 10, 7][severity];
+    at_quality(canvas, [25, 18, 15, 10, 7][severity]);
+}
+
+/// What is left at a quality from 1 to 100.
+pub(super) fn at_quality(canvas: &mut Canvas, quality: u32) {
     let (height, width, plane) = (canvas.height, canvas.width, canvas.plane());
     let mut bytes: Vec<f32> = canvas.data.iter().map(|v| (v.clamp(0.0, 1.0) * 255.0).round()).collect();
     if canvas.channels == 1 {

@@ -107,3 +107,10 @@ impl Corruption {
         canvas.into_image()
     }
 }
+
+/// What JPEG of a quality from 1 to 100 leaves of an image of any size.
+pub(crate) fn jpeg_compressed(image: &Image, quality: u32) -> Image {
+    let mut canvas = Canvas::of(image);
+    jpeg::at_quality(&mut canvas, quality.clamp(1, 100));
+    canvas.into_image().unwrap_or_else(|_| image.clone())
+}

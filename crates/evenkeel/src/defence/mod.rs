@@ -2,17 +2,21 @@
 //!
 //! r0 uniform in the budget; for t < T: r ← project(r + η · sign(ĝ + n_t)), where ĝ is the normalised gradient of an objective on
 //! views and n_t annealed noise (see [`Langevin`]). The answer is the network's for x + r. `none` and `random` are the same with
-//! no steps. The answer for an image depends on the image and the seed only.
+//! no steps. Beside them stand input transforms ([`transform`](Transform)), the baselines, which ask no network. The answer for an image depends on the
+//! image and the seed only.
 
 mod schedule;
 mod settings;
+mod transform;
 
 #[cfg(test)]
 mod tests;
 
 pub use schedule::Schedule;
-pub use settings::{DefenceSettings, NamedViews};
+pub use settings::{DefenceSettings, NamedViews, StartAt, Teach};
+pub use transform::Transform;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use crate::budget::Budget;
@@ -21,13 +25,15 @@ use crate::error::{Error, Result};
 use crate::image::Image;
 use crate::model::Model;
 use crate::objective::{
-    Contrastive, Equivariance, Invariance, Progress, Rotation, Terms, ViewObjective, ViewTerm,
+    Consensus, Contrastive, Equivariance, Invariance, Learned, Lesson, Progress, Rotation, Target, Terms,
+    ViewObjective, ViewTerm,
 };
 use crate::optimise::{Evaluation, Keep, Objective, Plan, Record, Start, optimise};
 use crate::random::Random;
 use crate::settings::{Entry, Spec, Value};
 use crate::step::Langevin;
-use crate::view::ViewSet;
+use crate::task::Readout;
+use crate::view::{Canvas, Placed, ViewSet};
 
 /// One defence of the table.
 pub struct DefenceKind {
@@ -36,46 +42,121 @@ pub struct DefenceKind {
     /// What it is, in a line.
     pub about: &'static str,
     reads: &'static [&'static str],
-    objective: Recipe,
+    preset: fn(&mut DefenceSettings),
+    recipe: Recipe,
 }
 
-/// What a defence raises on a model.
-type Recipe = fn(&DefenceSettings, &Model, &Heads) -> Result<Option<Box<dyn ViewObjective>>>;
+/// How a defence of the table is made.
+enum Recipe {
+    /// No objective: the image, or noise.
+    Nothing,
+    /// An objective to be raised on a model.
+    Raises(fn(&DefenceSettings, &Model, &Heads) -> Result<Box<dyn ViewObjective>>),
+    /// A change that asks no network.
+    Changes(fn(&DefenceSettings, &Model) -> Box<dyn Transform>),
+}
 
-/// Every defence.
-pub static DEFENCES: [DefenceKind; 6] = [
-    DefenceKind { name: "none", about: "the image as it is", reads: &[], objective: |_, _, _| Ok(None) },
+const fn defence(
+    name: &'static str,
+    about: &'static str,
+    reads: &'static [&'static str],
+    recipe: Recipe,
+) -> DefenceKind {
+    DefenceKind { name, about, reads, preset: |_| {}, recipe }
+}
+
+/// Every defence: the bare image and noise, input transforms, objectives.
+pub static DEFENCES: [DefenceKind; 14] = [
+    defence("none", "the image as it is", &[], Recipe::Nothing),
+    defence("random", "uniform noise, no gradient", &settings::RANDOM, Recipe::Nothing),
+    defence(
+        "jpeg",
+        "what JPEG compression leaves of the image",
+        &["quality"],
+        Recipe::Changes(|s, _| Box::new(transform::Jpeg { quality: s.quality as u32 })),
+    ),
+    defence(
+        "bit-depth",
+        "every value rounded to a few bits",
+        &["bits"],
+        Recipe::Changes(|s, _| Box::new(transform::BitDepth { bits: s.bits as u32 })),
+    ),
+    defence(
+        "median-blur",
+        "the median of a window around every pixel",
+        &["window"],
+        Recipe::Changes(|s, _| Box::new(transform::MedianBlur { window: s.window })),
+    ),
+    defence(
+        "gaussian-blur",
+        "a Gaussian blur",
+        &["blur"],
+        Recipe::Changes(|s, _| Box::new(transform::GaussianBlur { sigma: s.blur })),
+    ),
+    defence(
+        "rescale",
+        "the answer at another size, undone",
+        &["scale"],
+        Recipe::Changes(|s, model| {
+            let canvas = Canvas { fixed: model.network.fixed_size().is_some(), multiple: model.multiple };
+            Box::new(transform::Rescale { scale: s.scale, canvas })
+        }),
+    ),
+    defence(
+        "random-resize-pad",
+        "the answer for the image shrunk at random and padded, undone",
+        &["least_scale"],
+        Recipe::Changes(|s, _| Box::new(transform::RandomResizePad { least: s.least_scale })),
+    ),
+    defence(
+        "rotation",
+        "a head must tell by how many quarters the image was turned",
+        &settings::STEPS,
+        Recipe::Raises(rotation),
+    ),
+    defence(
+        "contrastive",
+        "embeddings of the views are nearer to each other than to other images'",
+        &settings::STEPS,
+        Recipe::Raises(contrastive),
+    ),
+    defence(
+        "invariance",
+        "pooled features of the views are alike",
+        &settings::VIEWS,
+        Recipe::Raises(invariance),
+    ),
+    defence(
+        "equivariance",
+        "features of the views, undone, are alike",
+        &settings::CELLS,
+        Recipe::Raises(equivariance),
+    ),
     DefenceKind {
-        name: "random",
-        about: "uniform noise, no gradient",
-        reads: &settings::RANDOM,
-        objective: |_, _, _| Ok(None),
+        preset: teaching,
+        ..defence(
+            "consensus",
+            "the image is brought to answer as its views do together; they are held fixed",
+            &settings::TEACH,
+            Recipe::Raises(|s, model, _| consensus(s, model, false)),
+        )
     },
     DefenceKind {
-        name: "rotation",
-        about: "a head must tell by how many quarters the image was turned",
-        reads: &settings::STEPS,
-        objective: rotation,
-    },
-    DefenceKind {
-        name: "contrastive",
-        about: "embeddings of the views are nearer to each other than to other images'",
-        reads: &settings::STEPS,
-        objective: contrastive,
-    },
-    DefenceKind {
-        name: "invariance",
-        about: "pooled features of the views are alike",
-        reads: &settings::VIEWS,
-        objective: invariance,
-    },
-    DefenceKind {
-        name: "equivariance",
-        about: "features of the views, undone, are alike",
-        reads: &settings::CELLS,
-        objective: equivariance,
+        preset: teaching,
+        ..defence(
+            "leave-out",
+            "the same, each view counting for as much as the other views agree with it",
+            &settings::TEACH,
+            Recipe::Raises(|s, model, _| consensus(s, model, true)),
+        )
     },
 ];
+
+/// What defences do in which the views teach.
+fn teaching(settings: &mut DefenceSettings) {
+    settings.steps = 10;
+    settings.views = NamedViews::named("vote").unwrap_or_else(|_| NamedViews::standard());
+}
 
 impl Entry for DefenceKind {
     type Settings = DefenceSettings;
@@ -98,7 +179,9 @@ impl Entry for DefenceKind {
     }
 
     fn defaults(&self) -> DefenceSettings {
-        DefenceSettings::default()
+        let mut settings = DefenceSettings::default();
+        (self.preset)(&mut settings);
+        settings
     }
 }
 
@@ -118,7 +201,8 @@ impl DefenceSpec {
 
     /// The values that decide what it raises, by their keys in files; the others decide how far and in which steps.
     pub fn objective_values(&self) -> BTreeMap<&'static str, Value> {
-        let of_objective = self.knobs().filter(|knob| !settings::STEPS.contains(&knob.name));
+        let how = settings::STEPS.iter().chain(&["refresh", "start", "agree"]);
+        let of_objective = self.knobs().filter(|knob| !how.clone().any(|name| *name == knob.name));
         of_objective.filter_map(|knob| Some((knob.key, knob.get(self.settings())?))).collect()
     }
 
@@ -139,12 +223,22 @@ impl DefenceSpec {
         if self.name() == "none" {
             return Ok(Defence::none());
         }
-        let objective = (self.entry().objective)(settings, model, heads)?;
-        let steps = if objective.is_some() { settings.steps } else { 0 };
         let (budget, schedule) = (settings.budget(), settings.schedule);
+        let none = Defence { name: self.name().into(), budget, schedule, ..Defence::none() };
+        let objective = match &self.entry().recipe {
+            Recipe::Nothing => return Ok(none),
+            Recipe::Changes(make) => {
+                let transform = Some(make(settings, model));
+                return Ok(Defence { budget: Budget::linf(1.0), transform, ..none });
+            }
+            Recipe::Raises(make) => make(settings, model, heads)?,
+        };
+        let steps = settings.steps;
         let own = settings.step_255.map(|step| (step / 255.0) as f32);
         let size = own.unwrap_or(schedule.size(budget.radius, steps));
-        Ok(Defence { name: self.name().into(), objective, budget, steps, size, schedule })
+        let teaches = objective.teacher().is_some();
+        let (start, agree) = if teaches { (settings.start, settings.agree) } else { (StartAt::Random, None) };
+        Ok(Defence { objective: Some(objective), steps, size, start, agree, ..none })
     }
 }
 
@@ -156,23 +250,23 @@ fn missing(name: &str, what: &str) -> Error {
     Error::setting(format!("defence {name}"), format!("needs {what}"))
 }
 
-fn equivariance(s: &DefenceSettings, model: &Model, _: &Heads) -> Result<Option<Box<dyn ViewObjective>>> {
+fn equivariance(s: &DefenceSettings, model: &Model, _: &Heads) -> Result<Box<dyn ViewObjective>> {
     let (views, pairing) = (fitted(s, model), s.pairing);
-    Ok(Some(Box::new(Equivariance { views, pairing, cells: s.cells as f32, cell_seed: 0 })))
+    Ok(Box::new(Equivariance { views, pairing, cells: s.cells as f32, cell_seed: 0 }))
 }
 
-fn invariance(s: &DefenceSettings, model: &Model, _: &Heads) -> Result<Option<Box<dyn ViewObjective>>> {
-    Ok(Some(Box::new(Invariance { views: fitted(s, model), pairing: s.pairing })))
+fn invariance(s: &DefenceSettings, model: &Model, _: &Heads) -> Result<Box<dyn ViewObjective>> {
+    Ok(Box::new(Invariance { views: fitted(s, model), pairing: s.pairing }))
 }
 
-fn rotation(_: &DefenceSettings, model: &Model, heads: &Heads) -> Result<Option<Box<dyn ViewObjective>>> {
+fn rotation(_: &DefenceSettings, model: &Model, heads: &Heads) -> Result<Box<dyn ViewObjective>> {
     let head = heads.head.clone().ok_or_else(|| missing("rotation", "a rotation head"))?;
-    Ok(Some(Box::new(Rotation { head, fixed_canvas: model.network.fixed_size().is_some() })))
+    Ok(Box::new(Rotation { head, fixed_canvas: model.network.fixed_size().is_some() }))
 }
 
-fn contrastive(_: &DefenceSettings, model: &Model, heads: &Heads) -> Result<Option<Box<dyn ViewObjective>>> {
+fn contrastive(_: &DefenceSettings, model: &Model, heads: &Heads) -> Result<Box<dyn ViewObjective>> {
     let fixed = model.network.fixed_size().is_some();
-    Ok(Some(Box::new(Contrastive {
+    Ok(Box::new(Contrastive {
         views: ViewSet::contrastive(2).fitted(fixed, model.multiple),
         head: heads.head.clone().ok_or_else(|| missing("contrastive", "a projection head"))?,
         bank: heads
@@ -180,7 +274,29 @@ fn contrastive(_: &DefenceSettings, model: &Model, heads: &Heads) -> Result<Opti
             .clone()
             .ok_or_else(|| missing("contrastive", "a bank of other images' embeddings"))?,
         temperature: 0.5,
-    })))
+    }))
+}
+
+/// What the views teach, and the tensors that hold it.
+fn consensus(s: &DefenceSettings, model: &Model, leave_out: bool) -> Result<Box<dyn ViewObjective>> {
+    let lesson = match (s.teach, model.task.readout()) {
+        (Some(Teach::Answer), Readout::Objects) => {
+            let reason = "objects have no cells in common; views can teach their features";
+            return Err(Error::setting("teach answer", reason));
+        }
+        (Some(Teach::Features), _) | (None, Readout::Objects) => Lesson::Features,
+        (_, Readout::Classes) => Lesson::Classes,
+        (_, Readout::Values) => Lesson::Values,
+    };
+    let tensors = if lesson == Lesson::Features { &model.feature } else { &model.output };
+    Ok(Box::new(Consensus {
+        views: fitted(s, model),
+        lesson,
+        tensors: tensors.clone(),
+        temperature: s.temperature as f32,
+        leave_out,
+        refresh: s.refresh,
+    }))
 }
 
 /// A defence, ready to be used on any image.
@@ -197,7 +313,16 @@ pub struct Defence {
     pub size: f32,
     /// How gradients are used.
     pub schedule: Schedule,
+    /// Where its steps start.
+    pub start: StartAt,
+    /// The agreement of image and views at which its steps end.
+    pub agree: Option<f64>,
+    /// The change it makes without a look at the network, instead of all that.
+    pub transform: Option<Box<dyn Transform>>,
 }
+
+/// The stream of a run's seed that transforms draw from.
+const TRANSFORM: u64 = 0x7472_616e;
 
 /// What a defence made of an image.
 #[derive(Clone, Debug)]
@@ -212,7 +337,17 @@ impl Defence {
     /// The defence that does nothing.
     pub fn none() -> Self {
         let (budget, schedule) = (Budget::linf(0.0), DefenceSettings::default().schedule);
-        Self { name: "none".into(), objective: None, budget, steps: 0, size: 0.0, schedule }
+        Self {
+            name: "none".into(),
+            objective: None,
+            budget,
+            steps: 0,
+            size: 0.0,
+            schedule,
+            start: StartAt::Random,
+            agree: None,
+            transform: None,
+        }
     }
 
     /// Whether it leaves every image as it is.
@@ -222,15 +357,27 @@ impl Defence {
 
     /// Whether what it makes of an image depends on the seed.
     pub fn is_random(&self) -> bool {
-        !self.is_none()
+        match &self.transform {
+            Some(transform) => transform.is_random(),
+            None => !self.is_none(),
+        }
     }
 
-    /// The image to be shown to the network instead of `image`.
+    /// The view of an image of this (height, width) that the network is shown, if it is shown one; its answer is then undone.
+    pub fn frame(&self, size: (usize, usize), seed: u64) -> Option<Placed> {
+        let view = self.transform.as_ref()?.view(&Random::new(seed).fork(TRANSFORM))?;
+        Some(view.placed(size))
+    }
+
+    /// The image to be shown to the network instead of `image`; before its view is taken, where it has a [`Defence::frame`].
     ///
     /// # Errors
     /// If the network refuses a view.
     pub fn apply(&self, model: &Model, image: &Image, seed: u64) -> Result<Defended> {
-        let objective = DefenceObjective { model, objective: self.objective.as_deref() };
+        if let Some(transform) = &self.transform {
+            return Ok(Defended { image: transform.apply(image), trace: Vec::new() });
+        }
+        let objective = DefenceObjective::new(model, self.objective.as_deref());
         self.optimise(&objective, image, seed)
     }
 
@@ -241,11 +388,12 @@ impl Defence {
         }
         let plan = Plan {
             budget: self.budget,
-            start: Start::Random,
+            start: if self.start == StartAt::Image { Start::Origin } else { Start::Random },
             steps: self.steps,
             restarts: 1,
             keep: if self.steps == 0 { Keep::Last } else { self.schedule.keep() },
-            enough: None,
+            // the score of an image that learns is how far it disagrees with its views
+            enough: self.agree.map(|agree| 1.0 - agree),
             patience: self.schedule.patience(),
             finalists: 0,
             rounds: 0,
@@ -261,12 +409,36 @@ impl Defence {
     }
 }
 
-/// A defence's objective as the loop takes it: the objective on an image's views.
+/// A defence's objective as the loop takes it: the objective on an image's views. One for each run, since views that teach are not asked at every step.
 pub struct DefenceObjective<'a> {
-    /// The model.
-    pub model: &'a Model,
-    /// The objective; `None` is flat.
-    pub objective: Option<&'a dyn ViewObjective>,
+    model: &'a Model,
+    /// None is flat.
+    objective: Option<&'a dyn ViewObjective>,
+    /// What the views said when they were last asked.
+    held: RefCell<Option<Target>>,
+}
+
+impl<'a> DefenceObjective<'a> {
+    /// Of a model; without an objective it is flat.
+    pub fn new(model: &'a Model, objective: Option<&'a dyn ViewObjective>) -> Self {
+        Self { model, objective, held: RefCell::default() }
+    }
+
+    /// An image that learns. Its score is how far it disagrees with its views.
+    fn taught(
+        &self,
+        teacher: &Consensus,
+        image: &Image,
+        progress: Progress,
+        random: &Random,
+        want_gradient: bool,
+    ) -> Result<Evaluation> {
+        let held = self.held.take().filter(|_| !progress.step.is_multiple_of(teacher.refresh.max(1)));
+        let taught = teacher.teach(&*self.model.network, image, held, &random.fork(0), want_gradient)?;
+        self.held.replace(Some(taught.target));
+        let Learned { value, agreement, .. } = taught.learned;
+        Ok(Evaluation { value, gradient: taught.gradient, score: 1.0 - agreement, loss: None })
+    }
 }
 
 impl Objective for DefenceObjective<'_> {
@@ -280,6 +452,9 @@ impl Objective for DefenceObjective<'_> {
         let Some(objective) = self.objective else {
             return Ok(Evaluation { value: 0.0, gradient: None, score: 1.0, loss: None });
         };
+        if let Some(teacher) = objective.teacher() {
+            return self.taught(teacher, image, progress, random, want_gradient);
+        }
         let views = vec![ViewTerm { weight: 1.0, objective }];
         let terms = Terms { output: None, feature: &self.model.feature, losses: vec![], views };
         let seen = terms.evaluate(&*self.model.network, image, progress, random, want_gradient)?;

@@ -52,6 +52,49 @@ impl Setting for NamedViews {
     }
 }
 
+/// What views teach.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Teach {
+    /// Their answers: probabilities of classes, values of a regression.
+    #[default]
+    Answer,
+    /// Their features.
+    Features,
+}
+
+impl Choice for Teach {
+    const ALL: &'static [Self] = &[Self::Answer, Self::Features];
+    const KIND: &'static str = "teach";
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Answer => "answer",
+            Self::Features => "features",
+        }
+    }
+}
+
+/// Where a defence starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StartAt {
+    /// At a random point of the budget, as published.
+    Random,
+    /// At the image itself.
+    Image,
+}
+
+impl Choice for StartAt {
+    const ALL: &'static [Self] = &[Self::Random, Self::Image];
+    const KIND: &'static str = "start";
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Random => "random",
+            Self::Image => "image",
+        }
+    }
+}
+
 /// What a defence does. Made by [`DefenceSpec::named`](super::DefenceSpec) and changed with its builders.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -72,6 +115,28 @@ pub struct DefenceSettings {
     pub pairing: Pairing,
     /// Share of feature cells that take part.
     pub cells: f64,
+    /// What the views teach; the task's own way if left out.
+    pub teach: Option<Teach>,
+    /// What scores of views are divided by before their softmax.
+    pub temperature: f64,
+    /// Steps between two targets.
+    pub refresh: usize,
+    /// Where the steps start.
+    pub start: StartAt,
+    /// The agreement of image and views at which the steps end; never if left out.
+    pub agree: Option<f64>,
+    /// JPEG's quality.
+    pub quality: usize,
+    /// Bits of a value.
+    pub bits: usize,
+    /// The side of the median's window.
+    pub window: usize,
+    /// The deviation of the blur in pixels.
+    pub blur: f64,
+    /// The factor of both sides.
+    pub scale: f64,
+    /// The smallest factor of both sides.
+    pub least_scale: f64,
 }
 
 impl Default for DefenceSettings {
@@ -86,6 +151,17 @@ impl Default for DefenceSettings {
             views: NamedViews::standard(),
             pairing: Pairing::Anchor,
             cells: 1.0,
+            teach: None,
+            temperature: 1.0,
+            refresh: 1,
+            start: StartAt::Random,
+            agree: None,
+            quality: 75,
+            bits: 4,
+            window: 3,
+            blur: 0.8,
+            scale: 0.75,
+            least_scale: 0.8,
         }
     }
 }
@@ -107,9 +183,24 @@ pub(super) const VIEWS: [&str; 7] = ["epsilon", "norm", "steps", "step_size", "s
 pub(super) const CELLS: [&str; 8] =
     ["epsilon", "norm", "steps", "step_size", "schedule", "views", "pairing", "cells"];
 
+/// What defences read in which the views teach.
+pub(super) const TEACH: [&str; 11] = [
+    "epsilon",
+    "norm",
+    "steps",
+    "step_size",
+    "schedule",
+    "views",
+    "teach",
+    "temperature",
+    "refresh",
+    "start",
+    "agree",
+];
+
 type K = Knob<DefenceSettings>;
 
-static KNOBS: [K; 8] = [
+static KNOBS: [K; 19] = [
     K::new(
         "epsilon",
         Kind::Radius,
@@ -172,6 +263,81 @@ static KNOBS: [K; 8] = [
         |s| &mut s.cells,
     )
     .symbol("p"),
+    K::new(
+        "teach",
+        Kind::Choice(Teach::names),
+        "what the views teach: their answers, or their features; for objects always features",
+        |s| &s.teach,
+        |s| &mut s.teach,
+    )
+    .symbol(""),
+    K::new(
+        "temperature",
+        Kind::Above(0.0, 100.0),
+        "what scores of the views are divided by before their softmax; below 1 their lesson is sharper",
+        |s| &s.temperature,
+        |s| &mut s.temperature,
+    )
+    .symbol("τ"),
+    K::new(
+        "refresh",
+        Kind::Whole(1),
+        "steps after which the views are drawn and asked again",
+        |s| &s.refresh,
+        |s| &mut s.refresh,
+    ),
+    K::new(
+        "start",
+        Kind::Choice(StartAt::names),
+        "where the steps start: at a random point of the budget, or at the image",
+        |s| &s.start,
+        |s| &mut s.start,
+    ),
+    K::new(
+        "agree",
+        Kind::Above(0.0, 1.0),
+        "the steps end once image and views agree on this share of the answer; never if left out",
+        |s| &s.agree,
+        |s| &mut s.agree,
+    ),
+    K::new("quality", Kind::Level(1, 100), "JPEG quality", |s| &s.quality, |s| &mut s.quality).symbol("q"),
+    K::new(
+        "bits",
+        Kind::Whole(1),
+        "bits that are left of a value, from 1 to 8",
+        |s| &s.bits,
+        |s| &mut s.bits,
+    ),
+    K::new(
+        "window",
+        Kind::Level(3, 31),
+        "side of the window that the median is taken of, in pixels; odd",
+        |s| &s.window,
+        |s| &mut s.window,
+    ),
+    K::new(
+        "blur",
+        Kind::Above(0.0, 100.0),
+        "standard deviation of the blur, in pixels",
+        |s| &s.blur,
+        |s| &mut s.blur,
+    )
+    .symbol("σ"),
+    K::new(
+        "scale",
+        Kind::Number(0.1, 4.0),
+        "factor of both sides at which the network is asked",
+        |s| &s.scale,
+        |s| &mut s.scale,
+    )
+    .symbol("x"),
+    K::new(
+        "least_scale",
+        Kind::Number(0.1, 1.0),
+        "smallest factor of both sides that is drawn",
+        |s| &s.least_scale,
+        |s| &mut s.least_scale,
+    ),
 ];
 
 impl Knobs for DefenceSettings {
@@ -183,6 +349,9 @@ impl Knobs for DefenceSettings {
         check_radius("epsilon", self.norm, Some(self.epsilon_255))?;
         if self.step_255 == Some(0.0) {
             return Err(Error::setting("step_size", "must be above 0"));
+        }
+        if self.window.is_multiple_of(2) {
+            return Err(Error::setting("window", format!("{} must be odd", self.window)));
         }
         self.views.set.check()
     }

@@ -39,6 +39,13 @@ impl ViewPasses<'_> {
         Ok(Batch { tensors, tape: Some(tape) })
     }
 
+    /// What views show, from one call without a tape.
+    pub(super) fn seen_together(&self, views: &[Placed]) -> Result<Vec<Seen>> {
+        let untaped = ViewPasses { want_gradient: false, ..*self };
+        let Batch { tensors, .. } = untaped.see_batch(views)?;
+        Ok(views.iter().zip(tensors).map(Seen::from).collect())
+    }
+
     /// What cotangents on the views' features lead back to the image, for each view.
     fn lead_batch_back(
         &self,

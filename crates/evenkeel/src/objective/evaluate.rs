@@ -43,12 +43,13 @@ pub struct TermSum {
     pub scores: Option<Tensor>,
 }
 
-/// The tensors of one pass that serves scores and features: each name once, and where scores and features stand among them.
+/// The tensors of one pass that serves scores and every term's features: each name once, and where scores and features stand among them.
 #[derive(Default)]
 struct Request<'a> {
     names: Vec<&'a str>,
     scores: Vec<usize>,
-    features: Vec<usize>,
+    /// One list for each view objective.
+    features: Vec<Vec<usize>>,
 }
 
 impl<'a> Request<'a> {
@@ -89,10 +90,19 @@ impl Terms<'_> {
         if let Some(output) = self.output {
             request.scores = output.iter().map(|name| request.place(name)).collect();
         }
-        if !self.views.is_empty() || self.output.is_none() {
-            request.features = self.feature.iter().map(|name| request.place(name)).collect();
+        for term in &self.views {
+            let places = self.compared_by(term).iter().map(|name| request.place(name)).collect();
+            request.features.push(places);
+        }
+        if request.names.is_empty() {
+            self.feature.iter().for_each(|name| _ = request.place(name));
         }
         request
+    }
+
+    /// The tensors that an objective compares.
+    fn compared_by<'t>(&'t self, term: &'t ViewTerm<'_>) -> &'t TensorNames {
+        term.objective.tensors().unwrap_or(self.feature)
     }
 
     /// The sum at `image`. Views are drawn from `random`.
@@ -125,13 +135,13 @@ impl Terms<'_> {
             }
         }
         let mut gradient = vec![0.0; if want_gradient { image.pixels().len() } else { 0 }];
-        let passes = ViewPasses { network, feature: self.feature, image, want_gradient };
-        let features = gathered(&request.features, &base.tensors);
-        for (i, term) in self.views.iter().enumerate() {
+        for (i, (term, places)) in self.views.iter().zip(&request.features).enumerate() {
+            let passes = ViewPasses { network, feature: self.compared_by(term), image, want_gradient };
+            let features = gathered(places, &base.tensors);
             let seen = passes.term(term, &features, &random.fork(i as u64))?;
             parts.push(seen.value);
             value += term.weight * seen.value;
-            request.features.iter().zip(&seen.base).for_each(|(p, own)| on_base.add(*p, term.weight, own));
+            places.iter().zip(&seen.base).for_each(|(p, own)| on_base.add(*p, term.weight, own));
             add_scaled(&mut gradient, 1.0, &seen.gradient);
         }
         if let Some(tape) = &base.tape {

@@ -4,9 +4,11 @@
 //! them with weights, sharing the pass over the image itself, and leads everything back to the image. An objective that is a sum over
 //! views once the image's own features are known gives a [`ViewSum`], so that one view at a time is traced, led back and dropped.
 
+mod agreement;
 mod anchor;
 mod batches;
 mod cell;
+mod consensus;
 mod evaluate;
 pub mod head;
 mod learned;
@@ -14,20 +16,25 @@ mod loss;
 mod passes;
 mod pooled;
 mod softmax;
+mod teach;
 mod views;
 
 #[cfg(test)]
+mod taught_tests;
+#[cfg(test)]
 pub(crate) mod tests;
 
+pub use consensus::{Consensus, Learned, Lesson, Target};
 pub use evaluate::{TermSum, Terms, ViewTerm};
 pub use learned::{Bank, Contrastive, Rotation};
 pub use loss::{Loss, LossKind};
 pub use pooled::Pooled;
 pub(crate) use softmax::{pull_softmax, softmax};
+pub use teach::Taught;
 pub use views::{Equivariance, Invariance, Pairing};
 
 use crate::error::Result;
-use crate::network::Tensor;
+use crate::network::{Tensor, TensorNames};
 use crate::random::Random;
 use crate::view::{DrawnView, Placed};
 
@@ -106,6 +113,16 @@ pub trait ViewObjective: Send + Sync {
     /// The views of one evaluation.
     fn draw(&self, random: &Random) -> Vec<DrawnView>;
 
+    /// The tensors that it compares, where they are not the model's features.
+    fn tensors(&self) -> Option<&TensorNames> {
+        None
+    }
+
+    /// The objective as a lesson that the views give: their side is held fixed, so they are seen without tapes.
+    fn teacher(&self) -> Option<&Consensus> {
+        None
+    }
+
     /// The objective as a sum over views, if it is one.
     ///
     /// # Errors
@@ -115,7 +132,7 @@ pub trait ViewObjective: Send + Sync {
         Ok(None)
     }
 
-    /// The value, to be raised, and its cotangents, all views at once.
+    /// The value, to be raised, and its cotangents, all views at once; none on the views where they teach.
     ///
     /// # Errors
     /// If features have a form the objective cannot use.

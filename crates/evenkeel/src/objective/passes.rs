@@ -55,6 +55,7 @@ pub(super) struct TermValue {
 }
 
 /// One image, to be seen through the views of a term.
+#[derive(Clone, Copy)]
 pub(super) struct ViewPasses<'a> {
     pub(super) network: &'a dyn Network,
     pub(super) feature: &'a TensorNames,
@@ -94,14 +95,41 @@ impl ViewPasses<'_> {
         let drawn = term.objective.draw(random);
         let views: Vec<Placed> = drawn.iter().map(|view| view.placed(self.image.size())).collect();
         let batched = self.network.prefers_batches();
+        if term.objective.teacher().is_some() {
+            let untaped = ViewPasses { want_gradient: false, ..*self };
+            return untaped.compared(term, base, views);
+        }
         match term.objective.over_views(base)? {
             Some(sum) if batched => self.in_batches(term.weight, sum, views),
             Some(sum) => self.one_by_one(term.weight, sum, views),
-            None if batched && views.iter().map(pixels).sum::<usize>() <= BATCHED_PIXELS => {
-                self.in_one_batch(term, base, views)
-            }
-            None => self.all_at_once(term, base, views),
+            None => self.compared(term, base, views),
         }
+    }
+
+    /// All views compared at once.
+    fn compared(&self, term: &ViewTerm<'_>, base: &[Tensor], views: Vec<Placed>) -> Result<TermValue> {
+        let together = views.iter().map(pixels).sum::<usize>();
+        match self.network.prefers_batches() && together <= BATCHED_PIXELS {
+            true => self.in_one_batch(term, base, views),
+            false => self.all_at_once(term, base, views),
+        }
+    }
+
+    /// What views of an image show, without tapes, in the order of the views.
+    pub(super) fn seen(&self, views: Vec<Placed>) -> Result<Vec<Seen>> {
+        let together = views.iter().map(pixels).sum::<usize>();
+        if self.network.prefers_batches() && together <= BATCHED_PIXELS {
+            return self.seen_together(&views);
+        }
+        let mut seen = Vec::with_capacity(views.len());
+        for group in groups(views) {
+            let one = |(_, view): Numbered| {
+                let features = self.see(&view, false)?.tensors;
+                Ok(Seen { view, features })
+            };
+            seen.extend(group.into_par_iter().map(one).collect::<Result<Vec<_>>>()?);
+        }
+        Ok(seen)
     }
 
     pub(super) fn gradient(&self) -> Vec<f32> {

@@ -85,7 +85,7 @@ impl Equivariance {
 }
 
 /// The way back of one level of a view's features to the image's own grid, their form, and the features.
-fn undone(seen: &Seen, level: usize, form: Extents) -> Result<(Undo, Extents, &Tensor)> {
+pub(super) fn undone(seen: &Seen, level: usize, form: Extents) -> Result<(Undo, Extents, &Tensor)> {
     let map = level_of(seen, level)?;
     let extents = map.extents("features")?;
     if extents.channels != form.channels {

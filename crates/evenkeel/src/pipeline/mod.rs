@@ -4,6 +4,7 @@
 //! the network answers for the image as it is. A pipeline is a network
 //! again ([`Pipeline::network`]), so every attack can be aimed through it. The verdict depends on the image and the seed only.
 
+mod framed;
 mod network;
 mod unrolled;
 
@@ -20,6 +21,7 @@ use crate::image::Image;
 use crate::model::Model;
 use crate::optimise::Record;
 use crate::task::Prediction;
+use crate::view::Placed;
 
 /// A model and what protects it.
 #[derive(Clone)]
@@ -154,10 +156,17 @@ impl Pipeline {
     /// # Errors
     /// As [`Pipeline::run`].
     pub fn read(&self, shown: &Image, alarm: bool, seed: u64) -> Result<Answered> {
-        match self.vote().filter(|_| alarm) {
-            Some(answer) => answer.read(&self.model, shown, seed),
-            None => Answer::plain().read(&self.model, shown, seed),
+        let (plain, frame) = (Answer::plain(), self.frame(shown, alarm, seed));
+        let answer = self.vote().filter(|_| alarm).unwrap_or(&plain);
+        match frame {
+            Some(frame) => framed::read(&self.model, answer, shown, &frame, seed),
+            None => answer.read(&self.model, shown, seed),
         }
+    }
+
+    /// The view of an image that the network is shown, if the defence shows it one.
+    fn frame(&self, shown: &Image, alarm: bool, seed: u64) -> Option<Placed> {
+        self.defence.as_ref().filter(|_| alarm)?.frame(shown.size(), seed)
     }
 
     /// The image that is shown to the network; `alarm` says whether it is to be defended.

@@ -73,11 +73,15 @@ impl<'a> Unrolled<'a> {
             let reason = format!("differentiates the schedules paper, sgd and averaged, not {name}");
             return Err(Error::setting("estimator exact", reason));
         }
+        if defence.objective.as_ref().is_some_and(|objective| objective.teacher().is_some()) {
+            let reason = format!("has no way back through the views that {} holds fixed", defence.name);
+            return Err(Error::setting("estimator exact", reason));
+        }
         Ok(Self { model, defence, sharpness })
     }
 
     fn objective(&self) -> DefenceObjective<'a> {
-        DefenceObjective { model: self.model, objective: self.defence.objective.as_deref() }
+        DefenceObjective::new(self.model, self.defence.objective.as_deref())
     }
 
     /// The defended image, and every step on the way to it.

@@ -78,6 +78,8 @@ pub enum Kind {
     Radius,
     /// A whole number of at least this.
     Whole(u64),
+    /// A whole number in a range, both ends included, that is no count of anything to be done.
+    Level(u64, u64),
     /// A number in a range, both ends included.
     Number(f64, f64),
     /// A number above the first and at most the second.
@@ -98,6 +100,7 @@ impl Kind {
             Self::Radius => "a distance such as 4/255".into(),
             Self::Whole(0) => "a whole number".into(),
             Self::Whole(least) => format!("a whole number of at least {least}"),
+            Self::Level(least, most) => format!("a whole number from {least} to {most}"),
             Self::Number(least, high) => format!("a number of at least {least}{}", most(high)),
             Self::Above(least, high) => format!("a number above {least}{}", most(high)),
             Self::Choice(names) => format!("one of {}", names().join(", ")),
@@ -114,6 +117,12 @@ impl Kind {
             Value::Text(text) => text.trim().parse().ok(),
             Value::Switch(_) => None,
         };
+        let whole = |value: &Value| match value {
+            Value::Whole(n) => Some(*n),
+            Value::Number(n) if n.fract() == 0.0 && (0.0..=9.0e15).contains(n) => Some(*n as u64),
+            Value::Text(text) => text.trim().parse().ok(),
+            _ => None,
+        };
         match self {
             Self::Radius => match value {
                 Value::Text(text) if !in_255 => fraction_255(text),
@@ -121,14 +130,8 @@ impl Kind {
             }
             .filter(|v| v.is_finite() && *v >= 0.0)
             .map(Value::Number),
-            Self::Whole(least) => match value {
-                Value::Whole(n) => Some(*n),
-                Value::Number(n) if n.fract() == 0.0 && (0.0..=9.0e15).contains(n) => Some(*n as u64),
-                Value::Text(text) => text.trim().parse().ok(),
-                _ => None,
-            }
-            .filter(|n| *n >= least)
-            .map(Value::Whole),
+            Self::Whole(least) => whole(value).filter(|n| *n >= least).map(Value::Whole),
+            Self::Level(least, most) => whole(value).filter(|n| (least..=most).contains(n)).map(Value::Whole),
             Self::Number(least, most) => {
                 number(value).filter(|v| v.is_finite() && *v >= least && *v <= most).map(Value::Number)
             }
