@@ -1,10 +1,10 @@
 #!/bin/sh
-# Lays out, in the current folder, the networks and images outside this repository that cifar.toml, espnet.toml and yolo.toml name:
+# Lays out, in the current folder, the networks and images outside this repository that cifar.toml, espnet.toml, yolo.toml and the foreign-*.toml name:
 # links to $EVENKEEL_DATA, and a contract beside each network.
 #
 #     EVENKEEL_DATA=/where/they/are sh outside.sh && evenkeel study run cifar.toml
 set -eu
-: "${EVENKEEL_DATA:?set it to the folder that holds models/, cifar10/, cityscapes/ and coco/}"
+: "${EVENKEEL_DATA:?set it to the folder that holds models/, cifar10/, cityscapes/, camvid/ and coco/}"
 evenkeel=${EVENKEEL:-evenkeel}
 
 contract() { # NETWORK, then the flags of `model init`
@@ -32,6 +32,7 @@ contract yolo11n-seg.onnx --task instance --head yolo-seg --ids coco --resize le
 
 ln -sfn "$EVENKEEL_DATA/cifar10" cifar10
 ln -sfn "$EVENKEEL_DATA/coco" coco
+ln -sfn "$EVENKEEL_DATA/camvid" camvid
 mkdir -p cityscapes
 ln -sfn "$EVENKEEL_DATA/cityscapes/leftImg8bit" cityscapes/images
 ln -sfn "$EVENKEEL_DATA/cityscapes/labelTrainIds" cityscapes/labels

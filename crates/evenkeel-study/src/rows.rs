@@ -155,6 +155,7 @@ fn identity(design: &Design, cell: &Cell, id: &str) -> Vec<(&'static str, Value)
 fn threat(column: &Column) -> Vec<(&'static str, Value)> {
     let (kind, epsilon, steps, weight, severity) = match &column.threat {
         Threat::Clean => ("clean".to_string(), None, None, None, None),
+        Threat::Foreign { .. } => ("foreign".to_string(), None, None, None, None),
         Threat::Corruption { kind, severity } => (kind.clone(), None, None, None, Some(*severity as i64)),
         Threat::Attack(a) => {
             let settings = a.attack.settings();

@@ -7,7 +7,6 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use evenkeel_study::experiment::{Design, SubjectCard};
-use evenkeel_study::key::Key;
 use evenkeel_study::run::{Cost, Forecast, Study};
 use evenkeel_study::store::{Shard, Store, read_design};
 
@@ -109,10 +108,7 @@ fn line(
     let mut line = Line { cells, images: card.images.len(), units: 0, cost: Cost::default() };
     let works = design.works.iter().enumerate();
     for (number, work) in works.filter(|(_, w)| (w.subject, w.column) == (subject, column)) {
-        let keys: Vec<&Key> = std::iter::once(&work.key)
-            .chain(work.answers.iter().map(|a| &a.key))
-            .chain(work.detections.iter().map(|d| &d.0))
-            .collect();
+        let keys = design.keys_of(work);
         let open = |id: &&String| there.is_none_or(|s| keys.iter().any(|key| !s.has(key, id, None)));
         let images = card.images.iter().filter(open).count();
         line.units += images * keys.len();

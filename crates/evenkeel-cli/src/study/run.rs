@@ -111,7 +111,8 @@ fn tell_of_change(folder: &Path, design: &Design, results: usize) {
         );
     }
     for card in &design.subjects {
-        let other = before.subjects.iter().find(|c| c.rule.name == card.rule.name);
+        let other =
+            before.subjects.iter().find(|c| c.rule.name == card.rule.name && c.foreign == card.foreign);
         if other.is_some_and(|o| o.model != card.model) {
             eprintln!(
                 "{} is not the network that results of {} in {} were made with: they are kept ({results} in all), and what depends on it \
@@ -134,7 +135,7 @@ fn tell_of_change(folder: &Path, design: &Design, results: usize) {
 }
 
 fn conclude(study: &Study, mut store: Store, outcome: Outcome, folder: &Path) -> Result<()> {
-    for card in &study.design.subjects {
+    for card in study.design.subjects.iter().filter(|card| card.foreign.is_none()) {
         if Loaded::fingerprint(&card.rule, &shelf()).ok() != Some(card.model) {
             eprintln!(
                 "{} was changed while this ran; the results belong to the file as it was, and the next run starts anew with the new one",

@@ -29,6 +29,14 @@ pub enum Preparation {
         /// Side of the square cut from the centre.
         crop: usize,
     },
+    /// As small as covers this height and width without a change of shape, then the centre of that size: for images of any shape that are to be
+    /// shown in the frame of others.
+    Cover {
+        /// Rows.
+        height: usize,
+        /// Columns.
+        width: usize,
+    },
 }
 
 impl fmt::Display for Preparation {
@@ -37,6 +45,7 @@ impl fmt::Display for Preparation {
             Self::Native => write!(f, "as they are"),
             Self::Resize { height, width } => write!(f, "resized to {width}x{height}"),
             Self::ShortCrop { short, crop } => write!(f, "shorter side {short}, centre crop {crop}x{crop}"),
+            Self::Cover { height, width } => write!(f, "scaled to cover {width}x{height}, centre cut out"),
         }
     }
 }
@@ -109,6 +118,13 @@ impl Preparation {
                 // Half to even, as Python rounds: the usual pipelines cut there.
                 let middle = |side: usize| ((side - crop) as f64 / 2.0).round_ties_even() as usize;
                 Window { whole: scaled, origin: (middle(scaled.0), middle(scaled.1)), size: (crop, crop) }
+            }
+            Self::Cover { height, width } => {
+                let scale = (height as f64 / h as f64).max(width as f64 / w as f64);
+                let side = |side: usize, least: usize| ((side as f64 * scale).round() as usize).max(least);
+                let whole = (side(h, height), side(w, width));
+                let origin = ((whole.0 - height) / 2, (whole.1 - width) / 2);
+                Window { whole, origin, size: (height, width) }
             }
         };
         (window.size != (h, w) || window.whole != (h, w)).then_some(window)

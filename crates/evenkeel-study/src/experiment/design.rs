@@ -12,7 +12,7 @@ use evenkeel::defence::DefenceSpec;
 use serde::{Deserialize, Serialize};
 
 use super::decisive::{Decisive, plain_objective};
-use super::{AimedAttack, Column, DefenceRow, DetectorRow, Experiment, SubjectRule, Threat, spec};
+use super::{AimedAttack, Column, DefenceRow, DetectorRow, Experiment, ForeignTo, SubjectRule, Threat, spec};
 use crate::key::Key;
 use crate::{Error, Result};
 
@@ -47,6 +47,9 @@ pub struct SubjectCard {
     pub rows: Vec<DefenceRow>,
     /// What is measured.
     pub detectors: Vec<DetectorRow>,
+    /// For images that are not of the network's own kind: whose card this stands behind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub foreign: Option<ForeignTo>,
 }
 
 /// An image changed in one way, and all that is run on it.
@@ -124,9 +127,13 @@ impl Design {
             card.columns = spec::columns(&experiment, &card.rule)?;
             card.detectors = spec::detectors(&experiment)?;
             card.rows = spec::defences(&experiment, &card.rule)?;
-            left_out.extend(drop_impossible(card));
+            let impossible = drop_impossible(card);
+            match &card.foreign {
+                Some(foreign) => (card.columns, card.rows) = (vec![foreign.rule.column()], Vec::new()),
+                None => left_out.extend(impossible),
+            }
         }
-        for subject in 1..subjects.len() {
+        for subject in 1..subjects.iter().filter(|card| card.foreign.is_none()).count() {
             subjects[subject].variant = variant(&subjects[..subject], &subjects[subject]);
         }
         let mut design = Self {
@@ -146,6 +153,10 @@ impl Design {
     fn lay_out(&mut self, subject: usize) -> Result<()> {
         let card = self.subjects[subject].clone();
         let draws = self.experiment.seeds.clone();
+        if card.foreign.is_some() {
+            self.work(subject, &card, 0, 0, draws[0])?;
+            return Ok(());
+        }
         for (column, of) in card.columns.iter().enumerate() {
             for row in 0..card.rows.len() {
                 if of.rows.as_ref().is_some_and(|rows| !rows.contains(&card.rows[row].label)) {
@@ -177,6 +188,7 @@ impl Design {
         let (key, lens) = match &card.columns[column].threat {
             Threat::Clean => (Key::of(&("clean", root))?, None),
             threat @ Threat::Corruption { .. } => (Key::of(&("corruption", root, threat))?, None),
+            threat @ Threat::Foreign { .. } => (Key::of(&("foreign", root, threat))?, None),
             Threat::Attack(aimed) => {
                 let plain = plain_objective()?;
                 let known = Knowledge::of(aimed, &card.rows[row], &plain);
@@ -192,6 +204,9 @@ impl Design {
         }
         let mut detections = Vec::new();
         for (place, detector) in card.detectors.iter().enumerate() {
+            if card.foreign.is_some() && detector.spec.estimates_error() {
+                continue;
+            }
             let own = Decisive::of_detector(&detector.spec).with_head(&card.heads);
             detections.push((Key::of(&("detector", &key, own))?, place));
         }
@@ -223,12 +238,19 @@ impl Design {
 
     /// Every key that a complete study has for each image of a subject.
     pub fn keys(&self, subject: usize) -> Vec<Key> {
-        let of = |w: &Work| {
-            let answers = w.answers.iter().map(|a| a.key);
-            let detections = w.detections.iter().map(|d| d.0);
-            std::iter::once(w.key).chain(answers).chain(detections).collect::<Vec<_>>()
-        };
-        self.works.iter().filter(|w| w.subject == subject).flat_map(of).collect()
+        self.works.iter().filter(|w| w.subject == subject).flat_map(|w| self.keys_of(w)).collect()
+    }
+
+    /// The same for a work. Of foreign images, of which nothing is true, only detections are kept.
+    pub fn keys_of(&self, work: &Work) -> Vec<Key> {
+        let own = (!self.is_foreign(work)).then_some(work.key);
+        let answers = work.answers.iter().map(|a| a.key);
+        own.into_iter().chain(answers).chain(work.detections.iter().map(|d| d.0)).collect()
+    }
+
+    /// Whether the images of a work are not of the network's own kind.
+    pub fn is_foreign(&self, work: &Work) -> bool {
+        self.subjects[work.subject].foreign.is_some()
     }
 
     /// The design as a file.

@@ -7,6 +7,7 @@
 mod answers;
 mod decisive;
 pub mod design;
+mod foreign;
 mod knobs;
 pub mod paper;
 mod rule;
@@ -22,6 +23,7 @@ pub(crate) mod tests;
 pub(crate) use decisive::plain_objective;
 pub(crate) use design::Knowledge;
 pub use design::{Answer, Cell, Design, SubjectCard, Work};
+pub use foreign::{ForeignRule, ForeignTo};
 pub use rule::{AttackRule, CorruptionRule, DefenceRule, DetectorRule, Given, SubjectRule};
 pub use spec::{AimedAttack, Column, DefenceRow, DetectorRow, Threat};
 pub use sweep::Sweep;
@@ -83,6 +85,9 @@ pub struct Experiment {
     /// Detectors.
     #[serde(default, rename = "detector", skip_serializing_if = "Vec::is_empty")]
     pub detectors: Vec<DetectorRule>,
+    /// Data sets whose images are to be told from the subjects' own.
+    #[serde(default, rename = "foreign", skip_serializing_if = "Vec::is_empty")]
+    pub foreign: Vec<ForeignRule>,
 }
 
 fn one_draw() -> Vec<u64> {
@@ -139,6 +144,7 @@ impl Experiment {
         self.validate()?;
         unlike("subjects", self.subjects.iter().map(|s| s.name.as_str()))?;
         unlike("detectors", spec::detectors(self)?.iter().map(|d| d.label.as_str()))?;
+        foreign::check(self)?;
         for subject in &self.subjects {
             spec::preparation(subject.size.as_deref())?;
             let rows = spec::defences(self, subject)?;

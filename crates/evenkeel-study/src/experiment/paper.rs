@@ -87,3 +87,47 @@ pub fn figure(setting: &str, attack: &str, defence: &str) -> Option<f64> {
     let (_, figures) = setting.rows.iter().find(|(name, _)| *name == attack)?;
     DEFENCES.iter().position(|d| *d == defence).map(|place| figures[place])
 }
+
+/// A pair of data sets in the paper's table of foreign images: AUROC x 100 of its detectors.
+pub struct Foreign {
+    /// The data set of the network.
+    pub own: &'static str,
+    /// The data set that it sees.
+    pub foreign: &'static str,
+    /// Rotation, contrastive, invariance, equivariance.
+    pub auroc: [f64; 4],
+}
+
+impl Foreign {
+    /// As the key `paper` of a foreign data set calls it.
+    pub fn pair(&self) -> String {
+        format!("{}/{}", self.own, self.foreign)
+    }
+
+    /// The figure of a detector of ours. The paper's equivariance is measured by the variance of outputs, so both have it.
+    pub fn of_detector(&self, detector: &str) -> Option<f64> {
+        let place = match detector {
+            "rotation" => 0,
+            "contrastive" => 1,
+            "invariance" => 2,
+            "equivariance" | "variance" => 3,
+            _ => return None,
+        };
+        Some(self.auroc[place])
+    }
+}
+
+/// Every pair of the table.
+pub const FOREIGN: [Foreign; 6] = [
+    Foreign { own: "cityscapes", foreign: "voc", auroc: [56.0, 72.0, 93.0, 98.0] },
+    Foreign { own: "cityscapes", foreign: "coco", auroc: [51.0, 52.0, 91.0, 91.0] },
+    Foreign { own: "voc", foreign: "cityscapes", auroc: [67.0, 54.0, 95.0, 71.0] },
+    Foreign { own: "voc", foreign: "coco", auroc: [61.0, 85.0, 91.0, 88.0] },
+    Foreign { own: "coco", foreign: "cityscapes", auroc: [72.0, 69.0, 51.0, 55.0] },
+    Foreign { own: "coco", foreign: "voc", auroc: [93.0, 83.0, 96.0, 99.0] },
+];
+
+/// The pair of this name, `cityscapes/coco` say.
+pub fn foreign(pair: &str) -> Option<&'static Foreign> {
+    FOREIGN.iter().find(|f| f.pair() == pair)
+}

@@ -32,6 +32,11 @@ pub enum Threat {
     },
     /// An attack.
     Attack(AimedAttack),
+    /// Nothing, but the image is of a data set that is not the network's own.
+    Foreign {
+        /// The data set, by its name in the experiment.
+        data: String,
+    },
 }
 
 /// One column of a study's tables.

@@ -28,7 +28,7 @@ impl Template {
 }
 
 /// Every template.
-pub const TEMPLATES: [Template; 18] = [
+pub const TEMPLATES: [Template; 19] = [
     Template { name: "imagenet-adversarial", text: include_str!("templates/imagenet-adversarial.toml") },
     Template { name: "cityscapes-adversarial", text: include_str!("templates/cityscapes-adversarial.toml") },
     Template { name: "cityscapes-standard", text: include_str!("templates/cityscapes-standard.toml") },
@@ -44,6 +44,7 @@ pub const TEMPLATES: [Template; 18] = [
     Template { name: "cost", text: include_str!("templates/cost.toml") },
     Template { name: "detect-then-defend", text: include_str!("templates/detect-then-defend.toml") },
     Template { name: "corruptions", text: include_str!("templates/corruptions.toml") },
+    Template { name: "foreign-data", text: include_str!("templates/foreign-data.toml") },
     Template { name: "error-estimate", text: include_str!("templates/error-estimate.toml") },
     Template { name: "protocol", text: include_str!("templates/protocol.toml") },
     Template { name: "cheap-defence", text: include_str!("templates/cheap-defence.toml") },

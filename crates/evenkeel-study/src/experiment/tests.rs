@@ -58,6 +58,7 @@ pub(crate) fn design(text: &str) -> Design {
         columns: Vec::new(),
         rows: Vec::new(),
         detectors: Vec::new(),
+        foreign: None,
     };
     let cards = experiment.subjects.iter().map(card).collect();
     Design::new(experiment, cards).unwrap()
@@ -194,6 +195,15 @@ fn numbers_without_a_meaning_are_refused_by_name() {
     assert!(said(pgd, &format!("{pgd}\ndefences = []")).contains("asks for nothing"));
     assert!(said("path = ", "paper = \"bogus\"\npath = ").contains("cityscapes-standard"));
     assert!(said("path = ", "limit = 0\npath = ").contains("subject crops: limit"));
+    let foreign = |keys: &str| {
+        let text = format!("{SMALL}[[foreign]]\nname = \"far\"\ndata = \"folder\"\npath = \"p\"\n{keys}");
+        parse(&text).map_err(|e| e.to_string())
+    };
+    assert_eq!(foreign("paper = \"cityscapes/coco\"").unwrap().foreign[0].name, "far");
+    assert!(foreign("paper = \"coco\"").unwrap_err().contains("voc/cityscapes"));
+    assert!(foreign("limit = 0").unwrap_err().contains("foreign data far: limit"));
+    assert!(foreign("subjects = [\"nobody\"]").unwrap_err().contains("no subject `nobody`"));
+    assert!(foreign("size = \"native\"").unwrap_err().contains("size"));
     let doubled = format!("{SMALL}[[detector]]\nkind = \"variance\"");
     assert!(parse(&doubled).unwrap_err().to_string().contains("two detectors"));
     let alike = format!(

@@ -17,7 +17,7 @@ fn refuse<T>(words: String) -> Result<T> {
 }
 
 /// Refuses names that are empty, that a line of a table cannot hold, or that lead out of a folder.
-fn name(what: &str, name: &str) -> Result<()> {
+pub(super) fn name(what: &str, name: &str) -> Result<()> {
     let bad = name.trim().is_empty() || name.starts_with('.') || name.chars().any(char::is_control);
     match bad {
         true => refuse(format!(
@@ -80,15 +80,19 @@ impl Experiment {
     }
 }
 
+/// Refuses counts of nothing.
+pub(super) fn at_least_one_of(place: &str, counts: [(&str, Option<usize>); 3]) -> Result<()> {
+    match counts.iter().find(|(_, value)| *value == Some(0)) {
+        Some((key, _)) => refuse(format!("{place}: {key} must be at least 1")),
+        None => Ok(()),
+    }
+}
+
 fn subject(rule: &SubjectRule) -> Result<()> {
     name("a subject's name", &rule.name)?;
     let place = format!("subject {}", rule.name);
     not_negative(&place, "epsilon_255", &rule.epsilon_255)?;
-    for (key, value) in [("limit", rule.limit), ("every", rule.every), ("classes", rule.classes)] {
-        if value == Some(0) {
-            return refuse(format!("{place}: {key} must be at least 1"));
-        }
-    }
+    at_least_one_of(&place, [("limit", rule.limit), ("every", rule.every), ("classes", rule.classes)])?;
     match &rule.paper {
         Some(words) if paper::SETTINGS.iter().all(|s| s.name != words) => {
             let names: Vec<&str> = paper::SETTINGS.iter().map(|s| s.name).collect();

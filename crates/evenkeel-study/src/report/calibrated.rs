@@ -199,7 +199,7 @@ pub(super) fn calibration(
             Entry::words(format!("{:.0} %", 100.0 * held)),
         ]);
         let group = match card.columns[work.column].threat {
-            Threat::Clean => 0,
+            Threat::Clean | Threat::Foreign { .. } => 0,
             Threat::Attack(_) => 1,
             Threat::Corruption { .. } => 2,
         };

@@ -9,6 +9,7 @@ mod corrupted;
 mod curves;
 mod detection;
 pub mod dots;
+mod foreign;
 mod gallery;
 pub mod picture;
 pub mod results;
@@ -105,7 +106,7 @@ impl Report {
         if let Some(table) = summary::summary(&results) {
             report.sections.push(Section { title: "Summary".into(), parts: vec![Part::Table(table)] });
         }
-        for subject in 0..design.subjects.len() {
+        for subject in (0..design.subjects.len()).filter(|s| design.subjects[*s].foreign.is_none()) {
             let mut parts = parts(&results, &detections, subject);
             match study.map(|study| gallery::galleries(study, store, &results, subject)) {
                 Some(Ok(shown)) => {
@@ -229,6 +230,7 @@ fn parts(results: &Results<'_>, detections: &Detections, subject: usize) -> Vec<
     if let Some((table, charts)) = detection::ranking(design, detections, subject) {
         parts.extend([Part::Table(table), Part::Charts(charts)]);
     }
+    parts.extend(foreign::ranking(design, detections, subject).map(Part::Table));
     parts.extend(calibrated::guarded(results, detections, subject).map(Part::Table));
     if let Some((table, chart)) = calibrated::calibration(design, detections, subject) {
         parts.extend([Part::Table(table), Part::Charts(vec![chart])]);

@@ -93,7 +93,7 @@ pub(super) fn worst_entry(results: &Results<'_>, subject: usize, row: usize) -> 
 fn paper_figure(results: &Results<'_>, subject: usize, column: usize, row: usize) -> Option<f64> {
     let card = &results.design.subjects[subject];
     let attack = match &card.columns[column].threat {
-        Threat::Clean => "clean",
+        Threat::Clean | Threat::Foreign { .. } => "clean",
         Threat::Attack(a) if a.target.is_none() && a.attack.settings().epsilon_255 == card.epsilon_255 => {
             a.attack.name()
         }

@@ -39,7 +39,7 @@ impl Study {
         let root = self.design.experiment.seed;
         let threat = &card.columns[cell.column].threat;
         let shown = match threat {
-            Threat::Clean => sample.image.clone(),
+            Threat::Clean | Threat::Foreign { .. } => sample.image.clone(),
             Threat::Attack(_) => unpacked(&store.get(&work.key, id)?.ok_or_else(none)?.1)?,
             Threat::Corruption { .. } => {
                 let evaluator = Evaluator::new(subject, &sample, threat, root)?;

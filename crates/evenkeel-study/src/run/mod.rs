@@ -5,6 +5,7 @@
 //! moment it is there. A stop is honoured between units.
 
 mod count;
+mod foreign;
 mod gallery;
 mod probe;
 mod subject;
@@ -29,6 +30,7 @@ use evenkeel::pipeline::Pipeline;
 use crate::experiment::{
     Design, Experiment, Knowledge, SubjectCard, Threat, Work, as_file_name, plain_objective,
 };
+use crate::key::Key;
 use crate::record::Entry;
 use crate::store::{Shard, Store};
 use crate::{Error, Result};
@@ -127,6 +129,10 @@ impl Study {
         for rule in &experiment.subjects {
             let (subject, card) = Subject::load(rule, &experiment, shelf)
                 .map_err(|e| Error::Request(format!("subject {}: {e}", rule.name)))?;
+            subjects.push(subject);
+            cards.push(card);
+        }
+        for (subject, card) in foreign::load(&experiment, &subjects, &cards)? {
             subjects.push(subject);
             cards.push(card);
         }
@@ -263,6 +269,15 @@ impl Shared<'_> {
         });
     }
 
+    /// Whether a result of these pixels is there.
+    fn has(&self, key: &Key, id: &str, image: &Key) -> bool {
+        self.store.lock().unwrap_or_else(|e| e.into_inner()).0.has(key, id, Some(image))
+    }
+
+    fn count_kept(&self, count: usize) {
+        self.kept.fetch_add(count, Ordering::SeqCst);
+    }
+
     /// Adds a result to the store.
     fn keep(&self, entry: &Entry, picture: &[u8]) -> Result<()> {
         let mut store = self.store.lock().unwrap_or_else(|e| e.into_inner());
@@ -282,6 +297,9 @@ impl Shared<'_> {
     fn job(&self, place: u32, number: usize, at_hand: &mut AtHand) -> Result<()> {
         let study = self.study;
         let work = &study.design.works[number];
+        if study.design.is_foreign(work) {
+            return self.foreign_job(place, number);
+        }
         let subject = &study.subjects[work.subject];
         if at_hand.as_ref().is_none_or(|(s, p, _)| (*s, *p) != (work.subject, place)) {
             *at_hand = Some((work.subject, place, subject.sample(place as usize)?));
@@ -293,7 +311,7 @@ impl Shared<'_> {
         let kept = usize::from(shown_there) + work.answers.len() + work.detections.len()
             - answers.len()
             - detections.len();
-        self.kept.fetch_add(kept, Ordering::SeqCst);
+        self.count_kept(kept);
         let saved = album.as_ref().is_none_or(|a| a.path("attacked").exists());
         if shown_there && saved && answers.is_empty() && detections.is_empty() {
             self.watch.done(number, None);

@@ -191,6 +191,11 @@ impl Study {
                     continue;
                 }
                 let start = Instant::now();
+                if self.design.is_foreign(work) {
+                    works.push(self.foreign_cost(work)?);
+                    watch.done(number, Some(start.elapsed().as_secs_f64()));
+                    continue;
+                }
                 let place = (work.subject, work.column, work.lens);
                 let making = match made.get(&place) {
                     Some(cost) => *cost,
@@ -296,7 +301,7 @@ fn with(spec: &DefenceSpec, extent: Extent) -> Result<DefenceSpec> {
 }
 
 /// Does a unit, and says what it took with all that belongs to it.
-fn timed(unit: impl FnOnce() -> Result<Entry>) -> Result<Cost> {
+pub(super) fn timed(unit: impl FnOnce() -> Result<Entry>) -> Result<Cost> {
     let start = Instant::now();
     let entry = unit()?;
     Ok(Cost::of(start.elapsed().as_secs_f64(), [entry.passes, count::take()]))

@@ -43,8 +43,8 @@ pub struct Embedded {
 pub struct Subject {
     /// The network, with its passes counted.
     pub model: Arc<Model>,
-    dataset: Dataset,
-    heads: BTreeMap<String, Heads>,
+    pub(super) dataset: Dataset,
+    pub(super) heads: BTreeMap<String, Heads>,
 }
 
 /// An image with its truth, at the network's size.
@@ -136,6 +136,7 @@ impl Subject {
             columns: Vec::new(),
             rows: Vec::new(),
             detectors: Vec::new(),
+            foreign: None,
         };
         Ok((Self { model, dataset, heads }, card))
     }
@@ -239,6 +240,13 @@ fn heads(
         }
     }
     Ok((heads, keys))
+}
+
+/// A hash of pixels alone.
+pub(super) fn hash_of_pixels(image: &Image) -> Key {
+    let size = [image.height() as u64, image.width() as u64].map(u64::to_le_bytes).concat();
+    let pixels: Vec<u8> = image.pixels().iter().flat_map(|v| v.to_le_bytes()).collect();
+    Key::of_parts(&[&size, &pixels])
 }
 
 /// A hash of pixels and truth.

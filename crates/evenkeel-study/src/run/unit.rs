@@ -56,13 +56,13 @@ pub(super) struct Evaluator<'a> {
 }
 
 /// What a unit took.
-struct Cost {
-    passes: Passes,
-    seconds: f64,
+pub(super) struct Cost {
+    pub(super) passes: Passes,
+    pub(super) seconds: f64,
 }
 
 /// Does something and says what it took.
-fn watched<T>(work: impl FnOnce() -> Result<T>) -> Result<(T, Cost)> {
+pub(super) fn watched<T>(work: impl FnOnce() -> Result<T>) -> Result<(T, Cost)> {
     count::take();
     let start = Instant::now();
     let done = work()?;
@@ -91,8 +91,7 @@ impl<'a> Evaluator<'a> {
     }
 
     fn entry(&self, key: Key, body: Body, cost: Cost, look_seconds: f64) -> Entry {
-        let clock =
-            Clock { seconds: cost.seconds, look_seconds, peak_bytes: peak_bytes(), made_at_ms: now_ms() };
+        let clock = clock(&cost, look_seconds);
         Entry { key, id: self.sample.id.clone(), image: self.sample.hash, body, passes: cost.passes, clock }
     }
 
@@ -160,7 +159,7 @@ impl<'a> Evaluator<'a> {
     ) -> Result<(Entry, Image)> {
         let clean = &self.sample.image;
         let ((image, value, seen_score), cost) = watched(|| match (threat, adversary) {
-            (Threat::Clean, _) => Ok((clean.clone(), None, None)),
+            (Threat::Clean | Threat::Foreign { .. }, _) => Ok((clean.clone(), None, None)),
             (Threat::Corruption { kind, severity }, _) => {
                 let corrupted = Corruption::named(kind)?.apply(clean, *severity, seeds.corruption)?;
                 Ok((corrupted.rounded_to_8_bits(), None, None))
@@ -307,6 +306,11 @@ fn target(subject: &Subject, sample: &Sample, words: &str, root: u64) -> Result<
         }
         Truth::Class(_) => Truth::Class(class),
     })
+}
+
+/// What a unit took on the clock, now that it is done.
+pub(super) fn clock(cost: &Cost, look_seconds: f64) -> Clock {
+    Clock { seconds: cost.seconds, look_seconds, peak_bytes: peak_bytes(), made_at_ms: now_ms() }
 }
 
 /// Milliseconds since 1970.
