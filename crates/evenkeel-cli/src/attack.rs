@@ -4,21 +4,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use evenkeel::attack::{Attack, AttackKind, Attempt, Scenario, permuted, worst_case};
+use evenkeel::attack::{Attack, AttackKind, Attempt, Scenario, worst_case};
 use evenkeel::budget::Budget;
 use evenkeel::detect::Calibration;
 use evenkeel::image::Image;
 use evenkeel::model::Model;
 use evenkeel::objective::{Equivariance, ViewObjective};
 use evenkeel::pipeline::Pipeline;
-use evenkeel::task::instance::{confident, overlaid, recast, without};
 use evenkeel::task::{Prediction, Truth};
 use serde_json::{Value, json};
 
 use crate::knobs::{KnobArgs, table_help};
 use crate::workbench::{
-    AnswerArgs, DefenceArgs, Subject, check_names, class_number, fitted, names_of, prediction_json,
-    prediction_words, progress, stem_in, truth,
+    AnswerArgs, DefenceArgs, Subject, check_names, fitted, names_of, progress, stem_in, truth,
 };
 
 /// Change images so that the network errs
@@ -84,41 +82,17 @@ impl AttackArgs {
         Ok(Some(pipeline.with_detector(detector).with_threshold(calibration.threshold)))
     }
 
-    fn target(
-        &self,
-        model: &Model,
-        picture: &Path,
-        image: &Image,
-        truth_here: &Truth,
-        seed: u64,
-    ) -> Result<Option<Truth>> {
-        let Some(target) = &self.target else { return Ok(None) };
-        Ok(Some(match target.as_str() {
-            "permuted" => {
-                let classes = model.task.classes(&model.scores(image)?)?;
-                permuted(truth_here, classes, seed)?
-            }
-            other if other.starts_with("vanish:") || other.starts_with("recast:") => {
-                rewritten(model, other, truth_here)?
-            }
-            other => match other.strip_prefix("image:") {
-                Some(file) => model.task.as_truth(&model.predict(&fitted(model, Path::new(file))?)?),
-                None if model.task.name() == "classification" => Truth::Class(class_number(model, other)?),
-                None => truth(model, other, picture, image.size())?,
-            },
-        }))
+    fn target(&self, model: &Model, picture: &Path, truth_here: &Truth, seed: u64) -> Result<Option<Truth>> {
+        let Some(wish) = &self.target else { return Ok(None) };
+        if let Some(file) = wish.strip_prefix("image:") {
+            return Ok(Some(model.predict(&fitted(model, Path::new(file))?)?.as_truth()));
+        }
+        let wanted = model.task.target(wish, truth_here, &model.class_info(), seed);
+        match wanted.with_context(|| format!("--target {wish}"))? {
+            Some(target) => Ok(Some(target)),
+            None => Ok(Some(truth(model, wish, picture)?)),
+        }
     }
-}
-
-/// The true objects as the attacker wants them said: `vanish:A` leaves class A out, `recast:A:B` takes A for B.
-fn rewritten(model: &Model, wish: &str, truth: &Truth) -> Result<Truth> {
-    let Truth::Instances(objects) = truth else { bail!("--target {wish}: is for instance segmentation") };
-    let words: Vec<&str> = wish.split(':').collect();
-    Ok(Truth::Instances(match words.as_slice() {
-        ["vanish", class] => without(objects, class_number(model, class)?),
-        ["recast", from, to] => recast(objects, class_number(model, from)?, class_number(model, to)?),
-        _ => bail!("--target {wish}: vanish:CLASS or recast:CLASS:CLASS is needed"),
-    }))
 }
 
 pub(crate) fn run(args: AttackArgs) -> Result<()> {
@@ -139,10 +113,10 @@ pub(crate) fn run(args: AttackArgs) -> Result<()> {
     for path in &pictures {
         let image = fitted(&model, path)?;
         let truth = match &args.labels {
-            Some(labels) => truth(&model, labels, path, image.size())?,
-            None => model.task.as_truth(&model.predict(&image)?),
+            Some(labels) => truth(&model, labels, path)?,
+            None => model.predict(&image)?.as_truth(),
         };
-        let target = args.target(&model, path, &image, &truth, seed)?;
+        let target = args.target(&model, path, &truth, seed)?;
         let scenario = Scenario {
             model: &model,
             image: &image,
@@ -155,8 +129,8 @@ pub(crate) fn run(args: AttackArgs) -> Result<()> {
         let attempt =
             worst_case(&scenario, &attacks, seed).with_context(|| path.display().to_string())?.into_worst();
         let saved = args.out.as_ref().map(|folder| save(folder, path, &attempt.image)).transpose()?;
-        if let (Some(folder), Prediction::Instances(all)) = (&args.out, &attempt.prediction) {
-            let overlay = overlaid(&attempt.image, &confident(all), 0.5)?;
+        if let Some(folder) = &args.out {
+            let overlay = attempt.prediction.paint(&attempt.image, 0.5, &model.class_info())?.drawn();
             overlay.save_png(format!("{}.attacked.overlay.png", stem_in(folder, path)?.display()))?;
         }
         let report = Report { path, model: &model, scenario, before, attempt: &attempt, budget };
@@ -191,10 +165,7 @@ impl Report<'_> {
             task.score(&self.attempt.prediction, self.scenario.truth),
         );
         let fooled = match self.scenario.target {
-            Some(target) => {
-                task.score(&self.attempt.prediction, target)
-                    >= if task.name() == "classification" { 1.0 } else { 0.5 }
-            }
+            Some(target) => task.score(&self.attempt.prediction, target) >= task.reached(),
             None => after < before,
         };
         (before, after, fooled)
@@ -206,8 +177,8 @@ impl Report<'_> {
             "image": self.path,
             "attack": self.attempt.name,
             "epsilon_255": self.budget.radius * 255.0,
-            "before": prediction_json(self.model, &self.before),
-            "after": prediction_json(self.model, &self.attempt.prediction),
+            "before": self.before.json(&self.model.class_info()),
+            "after": self.attempt.prediction.json(&self.model.class_info()),
             "score_before": before,
             "score_after": after,
             "score_before_rounding": self.attempt.outcome.score,
@@ -232,8 +203,8 @@ impl Report<'_> {
             self.path.display(),
             self.attempt.name,
             self.budget.radius * 255.0,
-            prediction_words(self.model, &self.before),
-            prediction_words(self.model, &self.attempt.prediction),
+            self.before.words(&self.model.class_info()),
+            self.attempt.prediction.words(&self.model.class_info()),
         )
     }
 }

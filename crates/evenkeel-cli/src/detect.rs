@@ -11,9 +11,7 @@ use evenkeel::random::Random;
 use serde_json::json;
 
 use crate::knobs::{KnobArgs, table_help};
-use crate::workbench::{
-    HeadArgs, fitted, names_of, pictures, prediction_json, prediction_words, progress, truth,
-};
+use crate::workbench::{HeadArgs, fitted, names_of, pictures, progress, truth};
 
 /// Score images by how their views disagree, raise an alarm, and estimate how wrong the answers are
 #[derive(Debug, clap::Args)]
@@ -87,8 +85,11 @@ pub(crate) fn run(args: DetectArgs) -> Result<()> {
 }
 
 fn calibrate(args: &DetectArgs, model: &Model, folder: &PathBuf) -> Result<Calibration> {
-    if args.labels.is_some() && model.task.name() == "instance" {
-        bail!("--labels: the error estimate is about cells, which instances do not have");
+    if args.labels.is_some() && !model.task.kind().estimates_error {
+        bail!(
+            "--labels: the error estimate is about cells, which the task {} does not have",
+            model.task.name()
+        );
     }
     let detector = args.detector(model)?;
     let clean = pictures(std::slice::from_ref(folder))?;
@@ -98,10 +99,12 @@ fn calibrate(args: &DetectArgs, model: &Model, folder: &PathBuf) -> Result<Calib
         let image = fitted(model, path)?;
         scores.push(detector.score(model, &image)?);
         if let Some(labels) = &args.labels {
-            let truth = truth(model, labels, path, image.size())?;
+            let truth = truth(model, labels, path)?;
             let views = detector.views.draw(&Random::new(detector.seed));
             let outputs = ViewOutputs::at(model, &image, &views, Outputs::Softmax)?;
-            errors.push((outputs.cell_variances(), outputs.true_error(&truth)));
+            if let Some(error) = outputs.true_error(model, &truth)? {
+                errors.push((outputs.cell_variances(), error));
+            }
         }
         bar.done(path);
     }
@@ -120,8 +123,7 @@ fn judge(args: &DetectArgs, model: &Model, calibration: Option<&Calibration>) ->
     for path in &images {
         let image = fitted(model, path)?;
         let bias = calibration.and_then(|c| c.bias);
-        // the estimate is about cells, which instances do not have
-        let wanted = (model.task.name() != "instance").then_some((bias.unwrap_or(0.0), args.delta));
+        let wanted = model.task.kind().estimates_error.then_some((bias.unwrap_or(0.0), args.delta));
         let Detection { score, estimate } = detector.detect(model, &image, wanted)?;
         let alarm = calibration.map(|c| score > c.threshold);
         let prediction = model.predict(&image)?;
@@ -135,7 +137,7 @@ fn judge(args: &DetectArgs, model: &Model, calibration: Option<&Calibration>) ->
             "expected_error_within": estimate.as_ref().map(|e| e.within),
             "confidence": estimate.as_ref().map(|e| e.confidence),
             "bias_fitted": bias.is_some(),
-            "prediction": prediction_json(model, &prediction),
+            "prediction": prediction.json(&model.class_info()),
         });
         let verdict = match alarm {
             Some(true) => "alarm",
@@ -150,7 +152,7 @@ fn judge(args: &DetectArgs, model: &Model, calibration: Option<&Calibration>) ->
             "{}: {} {score:.4}, {verdict};{error} {}",
             path.display(),
             detector.name,
-            prediction_words(model, &prediction),
+            prediction.words(&model.class_info()),
         );
         bar.say(args.json, &value, &words);
         bar.done(path);

@@ -3,18 +3,17 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
-use evenkeel::detect::{DetectorKind, DetectorSpec, Outputs, ViewOutputs, instance_variance};
-use evenkeel::image::{Image, LabelMap};
+use anyhow::Result;
+use evenkeel::detect::{DetectorKind, DetectorSpec, Heads, Outputs, ViewOutputs};
+use evenkeel::image::Image;
 use evenkeel::model::Model;
+use evenkeel::network::{Extents, Tensor};
 use evenkeel::random::Random;
-use evenkeel::task::instance::{confident, overlaid};
-use evenkeel::task::{Prediction, best_classes};
-use evenkeel::view::DrawnView;
+use evenkeel::task::{Prediction, Readout};
 use serde_json::json;
 
 use crate::knobs::KnobArgs;
-use crate::workbench::{fitted, palette, prediction_json, prediction_words, progress, stem_in};
+use crate::workbench::{fitted, progress, stem_in};
 
 /// Show an image, its views, the answers undone, and where they differ
 #[derive(Debug, clap::Args)]
@@ -41,109 +40,80 @@ pub(crate) fn run(args: InspectViewsArgs) -> Result<()> {
     let set = spec.settings().views.set.clone().fitted(model.network.fixed_size().is_some(), model.multiple);
     let views = set.draw(&Random::new(spec.settings().seed));
     let answer = model.predict(&image)?;
-    if let Prediction::Instances(_) = &answer {
-        return inspect_instances(&args, &model, &image, &views);
-    }
-    let outputs = ViewOutputs::at(&model, &image, &views, Outputs::Softmax)?;
-    let rows = match &answer {
-        Prediction::Map(map) => map_rows(&model, &image, &views, &outputs, map)?,
-        _ => views.iter().map(|v| vec![image.clone(), v.apply(&image)]).collect(),
+    let (classes, painted) = (model.class_info(), |said: &Prediction, under: &Image| -> Result<Image> {
+        Ok(said.paint(under, 0.6, &model.class_info())?.image)
+    });
+    // objects have no cells that could be brought back
+    let outputs = match model.task.readout() {
+        Readout::Objects => None,
+        _ => Some(ViewOutputs::at(&model, &image, &views, Outputs::Softmax)?),
     };
-    let differs: Vec<f64> =
-        outputs.views.iter().map(|(map, mask)| share_that_differs(&outputs, map, mask)).collect();
+    let mut rows = vec![vec![image.clone(), painted(&answer, &image)?]];
+    let (mut described, mut words) =
+        (Vec::new(), format!("{}: {}\n", args.image.display(), answer.words(&classes)));
+    for (k, view) in views.iter().enumerate() {
+        let seen = view.apply(&image);
+        let said = model.predict(&seen)?;
+        let mut row = vec![seen.clone(), painted(&said, &seen)?];
+        let mut line = json!({ "view": view.caption(), "says": said.words(&classes) });
+        words += &format!("  {}: ", view.caption());
+        if let Some(outputs) = &outputs {
+            let share = share_that_differs(outputs, k, &model, &answer, &image, &mut row)?;
+            line["differs"] = share.into();
+            words += &format!("differs on {:.1} % of what the view shows; ", 100.0 * share);
+        }
+        words += &format!("says {}\n", said.words(&classes));
+        described.push(line);
+        rows.push(row);
+    }
     let file = PathBuf::from(format!("{}.views.png", stem_in(&args.out, &args.image)?.display()));
     sheet(&rows, image.size())?.save_png(&file)?;
-    let described: Vec<_> =
-        views.iter().zip(&differs).map(|(v, d)| json!({ "view": v.caption(), "differs": d })).collect();
+    let variance = spec.build(&model, Heads::default())?.score(&model, &image)?;
     let value = json!({
         "image": args.image,
-        "prediction": prediction_json(&model, &answer),
+        "prediction": answer.json(&classes),
         "views": described,
-        "variance": outputs.variance(),
+        "variance": variance,
         "saved": file,
     });
-    let mut words = format!("{}: {}\n", args.image.display(), prediction_words(&model, &answer));
-    for (view, share) in views.iter().zip(&differs) {
-        let percent = 100.0 * share;
-        words += &format!("  {}: differs on {percent:.1} % of what the view shows\n", view.caption());
-    }
-    words += &format!("  picture: {}", file.display());
-    progress(1).say(args.json, &value, &words);
-    Ok(())
-}
-
-/// Each view of the image with the objects seen in it.
-fn inspect_instances(
-    args: &InspectViewsArgs,
-    model: &Model,
-    image: &Image,
-    views: &[DrawnView],
-) -> Result<()> {
-    let overlay = |seen: &Image| -> Result<(Image, String)> {
-        let answer = model.predict(seen)?;
-        let Prediction::Instances(all) = &answer else { bail!("the network's answer is not instances") };
-        Ok((overlaid(seen, &confident(all), 0.5)?, prediction_words(model, &answer)))
-    };
-    let (own, own_words) = overlay(image)?;
-    let (mut rows, mut described) = (vec![vec![image.clone(), own]], Vec::new());
-    let mut words = format!("{}: {own_words}\n", args.image.display());
-    for view in views {
-        let seen = view.apply(image);
-        let (picture, said) = overlay(&seen)?;
-        rows.push(vec![seen, picture]);
-        words += &format!("  {}: {said}\n", view.caption());
-        described.push(json!({ "view": view.caption(), "says": said }));
-    }
-    let file = PathBuf::from(format!("{}.views.png", stem_in(&args.out, &args.image)?.display()));
-    sheet(&rows, image.size())?.save_png(&file)?;
-    let variance = instance_variance(model, image, views)?;
     words += &format!("  variance {variance:.4}; picture: {}", file.display());
-    let value = json!({ "image": args.image, "views": described, "variance": variance, "saved": file });
     progress(1).say(args.json, &value, &words);
     Ok(())
 }
 
-/// The share of cells in sight where a view's answer is another.
-fn share_that_differs(outputs: &ViewOutputs, map: &[f32], mask: &[f32]) -> f64 {
-    let (here, there) = (best_classes(&outputs.base, outputs.extents), best_classes(map, outputs.extents));
-    let in_sight: Vec<usize> = (0..mask.len()).filter(|&i| mask[i] > 0.0).collect();
-    let other = in_sight.iter().filter(|&&i| here[i] != there[i]).count();
-    other as f64 / in_sight.len().max(1) as f64
-}
-
-fn map_rows(
-    model: &Model,
-    image: &Image,
-    views: &[DrawnView],
+/// The share of cells in sight where a view's answer, brought back to the image, is another; the answer and where it differs are added to the row.
+fn share_that_differs(
     outputs: &ViewOutputs,
-    own: &LabelMap,
-) -> Result<Vec<Vec<Image>>> {
-    let palette = palette(model);
+    view: usize,
+    model: &Model,
+    own: &Prediction,
+    image: &Image,
+    row: &mut Vec<Image>,
+) -> Result<f64> {
+    let (undone, mask) = &outputs.views[view];
+    let Extents { channels, height, width } = outputs.extents;
+    let shape = if height * width == 1 { vec![1, channels] } else { vec![1, channels, height, width] };
+    let back = model.task.predict(&Tensor::new(shape, undone.clone())?, image.size())?;
+    let Some(differs) = own.difference(&back) else {
+        return Ok(f64::from(u8::from(own.as_truth() != back.as_truth())));
+    };
     let (h, w) = image.size();
-    let mut rows = vec![vec![image.clone(), own.overlaid(image, &palette, 0.6)?]];
-    for (view, (undone, mask)) in views.iter().zip(&outputs.views) {
-        let seen = view.apply(image);
-        let Prediction::Map(answer) = model.predict(&seen)? else {
-            bail!("the network's answer is not a map")
-        };
-        let cells = outputs.extents.size();
-        let labels: Vec<u16> = best_classes(undone, outputs.extents);
-        let masked = labels.iter().zip(mask).map(|(l, m)| if *m > 0.0 { *l } else { 255 }).collect();
-        let back = LabelMap::new(cells.0, cells.1, masked)?.resized(h, w);
-        let mut difference = Image::filled(h, w, 0.0);
-        for i in 0..h * w {
-            if back.labels()[i] != 255 && back.labels()[i] != own.labels()[i] {
-                (0..3).for_each(|c| difference.pixels_mut()[c * h * w + i] = 1.0);
-            }
-        }
-        rows.push(vec![
-            seen.clone(),
-            answer.overlaid(&seen, &palette, 0.6)?,
-            back.painted(&palette)?,
-            difference,
-        ]);
+    let in_sight = |i: usize| mask[(i / w * height / h) * width + i % w * width / w] > 0.0;
+    let mut painted = back.paint(image, 1.0, &model.class_info())?.image;
+    let mut difference = Image::filled(h, w, 0.0);
+    let (mut sum, mut count) = (0.0, 0usize);
+    for (i, differs) in differs.iter().enumerate() {
+        let seen = in_sight(i);
+        (0..3).for_each(|c| {
+            let at = c * h * w + i;
+            painted.pixels_mut()[at] *= f32::from(u8::from(seen));
+            difference.pixels_mut()[at] = if seen { *differs } else { 0.0 };
+        });
+        sum += if seen { f64::from(*differs) } else { 0.0 };
+        count += usize::from(seen);
     }
-    Ok(rows)
+    row.extend([painted, difference]);
+    Ok(sum / count.max(1) as f64)
 }
 
 /// Pictures in rows on one sheet, each shrunk to fit its place without changing its proportions.

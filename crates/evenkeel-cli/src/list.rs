@@ -1,4 +1,4 @@
-//! `evenkeel list`: the tables of answers, attacks, defences, detectors, views, corruptions, data sets and metrics.
+//! `evenkeel list`: the tables of tasks, answers, attacks, defences, detectors, views, corruptions, data sets and metrics.
 
 use anyhow::Result;
 use evenkeel::answer::AnswerKind;
@@ -7,6 +7,7 @@ use evenkeel::corrupt::CORRUPTIONS;
 use evenkeel::defence::DefenceKind;
 use evenkeel::detect::DetectorKind;
 use evenkeel::settings::{Entry, read_by};
+use evenkeel::task::TASKS;
 use evenkeel_data::dataset::KINDS;
 use evenkeel_data::metric::METRICS;
 use serde_json::{Value, json};
@@ -26,6 +27,8 @@ pub(crate) struct ListArgs {
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Table {
+    /// Tasks
+    Tasks,
     /// Answers
     Answers,
     /// Attacks
@@ -69,6 +72,7 @@ fn lines<'a>(rows: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<Value> {
 
 pub(crate) fn run(args: &ListArgs) -> Result<()> {
     let rows = match args.table {
+        Table::Tasks => lines(TASKS.iter().map(|task| (task.name, task.about))),
         Table::Answers => entries::<AnswerKind>(),
         Table::Attacks => entries::<AttackKind>(),
         Table::Defences => entries::<DefenceKind>(),

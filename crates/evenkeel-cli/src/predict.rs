@@ -10,17 +10,13 @@ use evenkeel::detect::{Calibration, DetectorSpec};
 use evenkeel::image::{Image, write_atomically};
 use evenkeel::model::Model;
 use evenkeel::pipeline::{Pipeline, Verdict};
-use evenkeel::task::Prediction;
-use evenkeel::task::instance::{confident, overlaid};
+use evenkeel::task::{AnswerFile, Prediction};
 
 use evenkeel_data::coco_instances::results;
 use serde_json::{Value, json};
 
 use crate::knobs::table_help;
-use crate::workbench::{
-    AnswerArgs, DefenceArgs, Format, Subject, check_names, palette, prediction_json, prediction_words,
-    progress, stem_in,
-};
+use crate::workbench::{AnswerArgs, DefenceArgs, Format, Subject, check_names, progress, stem_in};
 
 /// Print what a network sees in images
 #[derive(Debug, clap::Args)]
@@ -84,14 +80,14 @@ pub(crate) fn run(args: PredictArgs) -> Result<()> {
         let image = model.fit(&original).with_context(|| path.display().to_string())?;
         let verdict = pipeline.run(&image)?;
         if let Some(folder) = &args.out {
-            write(&model, &verdict, &stem_in(folder, path)?, args.format)?;
+            write(&model, &original, &verdict, &stem_in(folder, path)?, args.format)?;
         }
         if args.results.is_some() {
             found.extend(coco_results(&model, path, original.size(), &verdict.prediction)?);
         }
         let value = json!({
             "image": path,
-            "prediction": prediction_json(&model, &verdict.prediction),
+            "prediction": verdict.prediction.json(&model.class_info()),
             "score": verdict.score,
             "alarm": verdict.alarm,
             "defended": verdict.defended,
@@ -99,7 +95,7 @@ pub(crate) fn run(args: PredictArgs) -> Result<()> {
             "certificate": verdict.certificate.map(certificate_json),
             "expected_error": verdict.estimate.as_ref().map(|e| e.error),
         });
-        let mut words = format!("{}: {}", path.display(), prediction_words(&model, &verdict.prediction));
+        let mut words = format!("{}: {}", path.display(), verdict.prediction.words(&model.class_info()));
         if let Some(score) = verdict.score {
             words += &format!("; detection score {score:.4}");
         }
@@ -150,17 +146,19 @@ fn certificate_words(certificate: &Certificate) -> String {
     }
 }
 
-/// Writes the label map, the map or the objects over the picture, and the picture as the defence left it.
-fn write(model: &Model, verdict: &Verdict, stem: &Path, format: Format) -> Result<()> {
-    let name = |what: &str| format!("{}.{what}", stem.display());
-    if let Prediction::Map(map) = &verdict.prediction {
-        let palette = palette(model);
-        map.save_png(name("labels.png"), Some(&palette))?;
-        format.save(&map.overlaid(&verdict.shown, &palette, 0.5)?, &name("overlay"))?;
+/// Writes the answer on the picture as it came, with its legend, what `score` reads, and the picture as the defence left it.
+fn write(model: &Model, original: &Image, verdict: &Verdict, stem: &Path, format: Format) -> Result<()> {
+    let name = |suffix: &str| format!("{}.{suffix}", stem.display());
+    let classes = model.class_info();
+    let answer = verdict.prediction.unframed(&model.framing(original.size())?)?;
+    for file in answer.files(&classes)? {
+        match file {
+            AnswerFile::Picture { suffix, image } => drop(format.save(&image, &name(suffix))?),
+            AnswerFile::Bytes { suffix, bytes } => write_atomically(name(suffix), &bytes)?,
+        }
     }
-    if let Prediction::Instances(all) = &verdict.prediction {
-        format.save(&overlaid(&verdict.shown, &confident(all), 0.5)?, &name("overlay"))?;
-    }
+    let under = if verdict.shown.size() == original.size() { &verdict.shown } else { original };
+    format.save(&answer.paint(under, 0.5, &classes)?.drawn(), &name("overlay"))?;
     if verdict.defended {
         format.save(&verdict.shown, &name("defended"))?;
     }
@@ -174,15 +172,14 @@ fn coco_results(
     size: (usize, usize),
     prediction: &Prediction,
 ) -> Result<Vec<Value>> {
-    let Prediction::Instances(found) = prediction else {
-        bail!("--results: the network says {} and finds no instances", model.task.name());
+    let on_image = prediction.unframed(&model.framing(size)?)?;
+    let Some(found) = on_image.instances() else {
+        bail!("--results: the task {} finds no instances", model.task.name());
     };
     let stem = path.file_stem().map(|stem| stem.to_string_lossy()).unwrap_or_default();
     let number = stem.rsplit(|c: char| !c.is_ascii_digit()).find_map(|digits| digits.parse().ok());
     let Some(number) = number else {
         bail!("{}: --results needs a number in the file's name", path.display())
     };
-    let frame = model.framing(size)?;
-    let on_image: Vec<_> = found.iter().map(|instance| frame.unframed(instance)).collect();
-    Ok(results(number, &on_image, &model.class_ids)?)
+    Ok(results(number, found, &model.class_ids)?)
 }

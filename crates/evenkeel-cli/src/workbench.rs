@@ -7,18 +7,18 @@ use anyhow::{Context, Result, bail};
 use evenkeel::answer::{Answer, AnswerKind, AnswerSpec};
 use evenkeel::defence::{Defence, DefenceKind, DefenceSpec};
 use evenkeel::detect::Heads;
-use evenkeel::image::{Image, LabelMap, Palette};
+use evenkeel::image::Image;
 use evenkeel::model::Model;
 use evenkeel::objective::Bank;
 use evenkeel::objective::head::Head;
 use evenkeel::settings::Entry;
-use evenkeel::task::instance::{Instance, confident};
-use evenkeel::task::{Prediction, Truth};
+use evenkeel::task::instance::Instance;
+use evenkeel::task::{Truth, TruthSource};
 use evenkeel::view::ViewSet;
 use evenkeel_data::coco_instances::true_instances;
 use evenkeel_data::dataset::coco_json;
 use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::knobs::KnobArgs;
 
@@ -151,137 +151,24 @@ pub(crate) fn fitted(model: &Model, path: &Path) -> Result<Image> {
     model.fit(&image).with_context(|| path.display().to_string())
 }
 
-/// The truth for a picture: a class number, the label map of the same name in a folder, the one label map given, or its objects in a
-/// COCO instances file. A label map must have the size of the picture, or the size it is brought to.
-pub(crate) fn truth(model: &Model, labels: &str, picture: &Path, size: (usize, usize)) -> Result<Truth> {
-    if model.task.name() == "classification" {
-        return Ok(Truth::Class(class_number(model, labels)?));
-    }
-    if model.task.name() == "instance" {
-        return instances(model, Path::new(labels), picture);
-    }
-    let given = Path::new(labels);
-    let path = match (given.is_dir(), picture.file_stem()) {
-        (true, Some(stem)) => matching(given, &stem.to_string_lossy())?,
-        _ => given.to_owned(),
-    };
-    let map = match &model.palette {
-        Some(palette) => LabelMap::load_painted(&path, palette)?,
-        None => LabelMap::load(&path)?,
-    };
-    map.check_classes(model.classes, &path.display().to_string())?;
-    if map.size() == size {
-        return Ok(Truth::Map(map));
-    }
-    let original = Image::load(picture)?.size();
-    if map.size() != original {
-        let words = |(h, w): (usize, usize)| format!("{w}x{h}");
-        bail!("{}: the label map is {}, the image {}", path.display(), words(map.size()), words(original));
-    }
-    Ok(Truth::Map(model.fit_labels(&map).with_context(|| path.display().to_string())?))
+/// What is true of a picture, from what was given: a class, a file or a folder; each task knows which. It lies in the network's frame.
+pub(crate) fn truth(model: &Model, given: &str, picture: &Path) -> Result<Truth> {
+    let size = Image::load(picture)?.size();
+    let frame = model.framing(size).with_context(|| picture.display().to_string())?;
+    let source = TruthSource { given, picture, frame: &frame, classes: model.class_info(), objects };
+    Ok(model.task.read_truth(&source)?)
 }
 
 /// The true objects of a picture, by its file name, from a COCO instances file.
-fn instances(model: &Model, annotations: &Path, picture: &Path) -> Result<Truth> {
-    let file = coco_json::read_ground_truth(annotations)?;
-    let name = picture.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-    let Some(entry) = file.images.iter().find(|image| image.file_name == name) else {
-        bail!("{}: has no image {name}", annotations.display());
-    };
+fn objects(source: &TruthSource<'_>) -> evenkeel::Result<Vec<Instance>> {
+    let path = Path::new(source.given);
+    let fail = |reason: String| evenkeel::Error::File { path: path.to_owned(), reason };
+    let file = coco_json::read_ground_truth(path).map_err(|e| fail(e.to_string()))?;
+    let name = source.picture.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let entry = file.images.iter().find(|image| image.file_name == name);
+    let entry = entry.ok_or_else(|| fail(format!("has no image {name}")))?;
     let own: Vec<_> = file.annotations.iter().filter(|a| a.image_id == entry.id).collect();
-    let frame = model.framing((entry.height as usize, entry.width as usize))?;
-    Ok(Truth::Instances(true_instances(annotations, entry, &own, &model.class_ids, &frame)?))
-}
-
-/// A class by number or name.
-pub(crate) fn class_number(model: &Model, text: &str) -> Result<usize> {
-    let named = || model.class_names.iter().position(|n| n == text);
-    match text.parse().ok().or_else(named) {
-        Some(class) => Ok(class),
-        None => bail!("{text}: neither a class number nor the name of a class of this model"),
-    }
-}
-
-/// The label map that belongs to a picture: the same name, or one that starts with the part before the picture's last `_`.
-fn matching(folder: &Path, stem: &str) -> Result<PathBuf> {
-    let same = folder.join(format!("{stem}.png"));
-    if same.is_file() {
-        return Ok(same);
-    }
-    let start = stem.rsplit_once('_').map_or(stem, |(start, _)| start);
-    let mut near: Vec<PathBuf> = pictures(&[folder.to_owned()])?;
-    near.retain(|p| p.file_name().is_some_and(|n| n.to_string_lossy().starts_with(start)));
-    match near.as_slice() {
-        [one] => Ok(one.clone()),
-        _ => bail!(
-            "{}: {} label maps for {stem}; one of the same name is needed",
-            folder.display(),
-            near.len()
-        ),
-    }
-}
-
-/// The colours of a model, or the VOC ones if it names none.
-pub(crate) fn palette(model: &Model) -> Palette {
-    model.palette.clone().unwrap_or_else(|| Palette::of_voc(256))
-}
-
-/// An answer for machines.
-pub(crate) fn prediction_json(model: &Model, prediction: &Prediction) -> Value {
-    let name = |class: usize| model.class_names.get(class).cloned();
-    match prediction {
-        Prediction::Class(class) => json!({ "class": class, "name": name(*class) }),
-        Prediction::Map(map) => {
-            let mut counts = std::collections::BTreeMap::new();
-            map.labels().iter().for_each(|l| *counts.entry(*l).or_insert(0usize) += 1);
-            let shares: Vec<Value> = counts
-                .iter()
-                .map(|(l, n)| {
-                    json!({ "class": l, "name": name((*l).into()), "share": *n as f64 / map.labels().len() as f64 })
-                })
-                .collect();
-            json!({ "classes": shares })
-        }
-        Prediction::Instances(all) => {
-            let one = |instance: &&Instance| {
-                json!({
-                    "class": instance.class,
-                    "name": name(instance.class),
-                    "score": instance.score,
-                    "box": instance.corners,
-                    "area": instance.mask.area(),
-                })
-            };
-            json!({ "instances": confident(all).iter().map(one).collect::<Vec<_>>(), "candidates": all.len() })
-        }
-    }
-}
-
-/// An answer for people.
-pub(crate) fn prediction_words(model: &Model, prediction: &Prediction) -> String {
-    let name = |class: usize| model.class_names.get(class).map_or(format!("class {class}"), Clone::clone);
-    match prediction {
-        Prediction::Class(class) => name(*class),
-        Prediction::Map(map) => {
-            let mut counts = std::collections::BTreeMap::new();
-            map.labels().iter().for_each(|l| *counts.entry(*l).or_insert(0usize) += 1);
-            let mut shares: Vec<_> = counts.into_iter().collect();
-            shares.sort_by_key(|(l, n)| (std::cmp::Reverse(*n), *l));
-            let word = |(l, n): &(u16, usize)| {
-                format!("{} {:.0} %", name((*l).into()), 100.0 * *n as f64 / map.labels().len() as f64)
-            };
-            shares.iter().take(4).map(word).collect::<Vec<_>>().join(", ")
-        }
-        Prediction::Instances(all) => {
-            let mut counts = std::collections::BTreeMap::new();
-            confident(all).iter().for_each(|i| *counts.entry(i.class).or_insert(0usize) += 1);
-            let mut counts: Vec<_> = counts.into_iter().collect();
-            counts.sort_by_key(|(class, n)| (std::cmp::Reverse(*n), *class));
-            let words: Vec<String> =
-                counts.iter().map(|(class, n)| format!("{n} {}", name(*class))).collect();
-            if words.is_empty() { "nothing".into() } else { words.join(", ") }
-        }
-    }
+    true_instances(path, entry, &own, source.classes.ids, source.frame).map_err(|e| fail(e.to_string()))
 }
 
 /// How pictures are written.

@@ -264,7 +264,7 @@ fn threads_do_not_change_a_byte() {
         paths.iter().map(|p| std::fs::read(p).unwrap()).collect()
     };
     let one = files("1");
-    assert_eq!(one.len(), 3 + 1 + 15);
+    assert_eq!(one.len(), 4 + 2 + 15);
     assert!(one == files("3"), "three threads wrote other files than one");
 }
 
@@ -344,7 +344,7 @@ fn bad_input_is_refused_in_words() {
         (vec!["predict", "scene.png", "scene.png"], "scene"),
         (
             vec!["attack", "segmenter.onnx", "scene.png", "--labels", "small_labels.png"],
-            "small_labels.png: the label map is 8x8",
+            "small_labels.png: is 8x8, the image 48x32",
         ),
         (
             vec!["attack", "segmenter.onnx", "scene.png", "--labels", "labels9.png"],

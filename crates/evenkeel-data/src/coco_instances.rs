@@ -49,7 +49,7 @@ pub fn true_instances(
         let mask = annotation.segmentation.mask(image.height, image.width).and_then(|rle| mask_of(&rle));
         match (class, mask) {
             (Some(class), Ok(mask)) => {
-                let framed = frame.frame_mask(&mask);
+                let framed = mask.framed(frame);
                 // what is too small to be seen in the frame is not there
                 if framed.area() > 0 {
                     truths.push(Instance::truth(class, framed));
@@ -94,7 +94,7 @@ pub fn framed(objects: &[Object], ids: &[i64], frame: &Letterbox) -> Result<Vec<
             let words = "is no class of the network; give its contract the right classes.ids";
             Error::Request(format!("category {} {words}", object.category))
         })?;
-        let mask = frame.frame_mask(&mask_of(&object.mask)?);
+        let mask = mask_of(&object.mask)?.framed(frame);
         if mask.area() > 0 {
             all.push(Instance::truth(class, mask));
         }

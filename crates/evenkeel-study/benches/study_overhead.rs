@@ -87,7 +87,7 @@ fn directly(model: &Model, defence: &Defence) -> f64 {
     let start = processor_seconds();
     for number in 0..IMAGES as u64 {
         let (class, image) = object(Split::Test, number, 32, 32);
-        let truth = Truth::Class(class);
+        let truth = Truth::of_class(class);
         let attack = Attack::named("pgd").expect("an attack").seed(number);
         let outcome = attack.run(&Scenario::new(model, &image, &truth)).expect("a run");
         let attacked = attack.settings().budget().rounded(&image, &outcome.image);

@@ -44,11 +44,11 @@ impl Adversary {
                 let image = batch.image(k)?;
                 let labels = batch.labels_of(k);
                 let truth = match subject {
-                    Subject::Objects => Truth::Class(usize::from(labels[0])),
-                    Subject::Instances => Truth::Instances(std::mem::take(instances)),
+                    Subject::Objects => Truth::of_class(usize::from(labels[0])),
+                    Subject::Instances => Truth::of_instances(std::mem::take(instances)),
                     Subject::Scenes => {
                         let labels = labels.iter().map(|&l| u16::from(l)).collect();
-                        Truth::Map(LabelMap::new(image.height(), image.width(), labels)?)
+                        Truth::of_labels(LabelMap::new(image.height(), image.width(), labels)?)
                     }
                 };
                 let attack = attack.clone().seed(seed.wrapping_add(k as u64));

@@ -12,6 +12,7 @@ use crate::onnx::{Ends, Writer, ints, text};
 use evenkeel::image::write_atomically;
 use evenkeel::model::{Classes, Contract, InputRule, Model, Order, PaletteRule, ResizeRule};
 use evenkeel_data::dataset::scenes::{INSTANCE_CLASSES, OBJECT_CLASSES, SCENE_CLASSES, SCENE_COLOURS};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The name of the input.
@@ -129,7 +130,7 @@ pub fn contract(subject: Subject, (height, width): (usize, usize)) -> Contract {
         Subject::Instances => ("instance", FEATURES, &things[..], None),
     };
     let instances = subject == Subject::Instances;
-    Contract {
+    let contract = Contract {
         task: task.into(),
         output: if instances {
             vec![PREDICTIONS.to_string(), PROTOTYPES.to_string()].into()
@@ -152,7 +153,11 @@ pub fn contract(subject: Subject, (height, width): (usize, usize)) -> Contract {
             palette: palette.map(PaletteRule::Colours),
             ids: if instances { instance::IDS.to_vec() } else { Vec::new() },
         },
-        instance: instances.then(instance::rule),
+        tables: BTreeMap::new(),
+    };
+    match instances {
+        true => contract.with_table(&instance::rule()).expect("a rule of numbers and words is a table"),
+        false => contract,
     }
 }
 

@@ -11,7 +11,6 @@ use crate::map::Map;
 use crate::net::{Net, Place, Tape};
 use crate::networks::{BOXES, CLASSES, COEFFICIENTS, PROTOTYPE_COUNT, PROTOTYPES};
 use crate::onnx::{Writer, int};
-use evenkeel::task::Prediction;
 use evenkeel::task::instance::{Instance, InstanceRule, Mask};
 use evenkeel_data::coco_instances::{detected, rle_of};
 use evenkeel_data::dataset::scenes::{INSTANCE_CLASSES, SMALLEST_INSTANCE};
@@ -97,7 +96,8 @@ pub fn score(net: &Net, held_out: &Pool) -> Result<InstanceScore> {
     let mut score = InstanceScore::new();
     for k in 0..held_out.len() {
         let batch = held_out.plain(k, k + 1);
-        let Prediction::Instances(found) = model.predict(&batch.image(0)?)? else { continue };
+        let said = model.predict(&batch.image(0)?)?;
+        let Some(found) = said.instances() else { continue };
         let mut truths = Vec::new();
         for (class, mask) in masks(&batch, 0, (batch.input.height, batch.input.width))? {
             let area = mask.area();
@@ -109,7 +109,7 @@ pub fn score(net: &Net, held_out: &Pool) -> Result<InstanceScore> {
                 countable: true,
             });
         }
-        score.push(k as i64, &truths, &detected(&found, &IDS)?)?;
+        score.push(k as i64, &truths, &detected(found, &IDS)?)?;
     }
     Ok(score)
 }

@@ -234,7 +234,9 @@ fn train_heads(args: &HeadArgs) -> Result<()> {
     let images = match &args.images {
         Some(folder) => images_in(folder, &model)?,
         None => {
-            let crops = model.task.name() == "classification";
+            // a network with one answer for the whole image was trained on crops
+            let grey = model.fit(&Image::filled(64, 64, 0.5))?;
+            let crops = model.scores(&grey)?.extents("scores").is_ok_and(|scores| scores.cells() == 1);
             let subject = if crops { Subject::Objects } else { Subject::Scenes };
             let pool = Pool::render(subject, Split::Train, args.pictures);
             let alone = (0..pool.len()).map(|k| pool.plain(k, k + 1).image(0));

@@ -8,7 +8,7 @@ use evenkeel::{Attack, DefenceSpec, Heads, Image, Pipeline, Scenario, shipped};
 fn main() -> evenkeel::Result<()> {
     let model = Arc::new(shipped::named("classifier")?.model()?);
     let image = model.fit(&Image::filled(64, 64, 0.4))?.rounded_to_8_bits();
-    let truth = model.task.as_truth(&model.predict(&image)?);
+    let truth = model.predict(&image)?.as_truth();
     let defence = DefenceSpec::named("equivariance")?.with("steps", 3)?.build(&model, &Heads::default())?;
     let pipeline = Pipeline::new(model.clone()).with_defence(defence);
 

@@ -62,7 +62,7 @@ fn load(path: &str) -> Model {
         output: output.as_str().into(),
         input,
         classes: Classes::default(),
-        instance: None,
+        tables: Default::default(),
     };
     drop(network);
     Model::with_contract(path, &contract).expect("a model")

@@ -68,7 +68,7 @@ impl Network for Halves {
 fn main() -> Result<()> {
     let model = Arc::new(Model::new(Box::new(Halves), Box::new(Classification), "scores", "features"));
     let image = Image::new(32, 32, (0..3 * 32 * 32).map(|i| 0.5 + 0.005 * side(i, 32)).collect())?;
-    let truth = model.task.as_truth(&model.predict(&image)?);
+    let truth = model.predict(&image)?.as_truth();
     let attack = Attack::named("pgd")?.with("epsilon", "4/255")?;
     let outcome = attack.run(&Scenario::new(&model, &image, &truth))?;
     println!("clean {:?}, attacked {:?}", model.predict(&image)?, model.predict(&outcome.image)?);

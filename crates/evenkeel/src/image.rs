@@ -9,11 +9,13 @@ mod label_map;
 mod load;
 mod palette;
 mod save;
+mod text;
 
 pub use label_map::{IGNORED, LabelMap};
 pub use load::{MAX_MEGAPIXELS, Picture};
 pub use palette::Palette;
 pub use save::write_atomically;
+pub use text::{TEXT_HEIGHT, draw_text, text_width};
 
 use crate::error::{Error, Result};
 

@@ -42,7 +42,7 @@
 //! let defence = DefenceSpec::named("equivariance")?.with("steps", 1)?.build(&model, &Heads::default())?;
 //! let pipeline = Pipeline::new(model).with_defence(defence);
 //! let attack = Attack::named("apgd-ce")?.with("epsilon", "4/255")?.with("steps", 3)?.with("draws", 2)?;
-//! let outcome = attack.run(&Scenario::through(&pipeline, &image, &Truth::Class(0)))?;
+//! let outcome = attack.run(&Scenario::through(&pipeline, &image, &Truth::of_class(0)))?;
 //! assert!(attack.settings().budget().contains(&image, &outcome.image));
 //! # Ok(())
 //! # }

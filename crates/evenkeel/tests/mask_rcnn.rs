@@ -11,8 +11,8 @@ use evenkeel::defence::DefenceSpec;
 use evenkeel::detect::Heads;
 use evenkeel::image::Image;
 use evenkeel::model::{Classes, Contract, InputRule, Model, Order, ResizeRule};
+use evenkeel::task::Truth;
 use evenkeel::task::instance::{Instance, InstanceRule, Mask, NamedHead};
-use evenkeel::task::{Prediction, Truth};
 use evenkeel_network::Error;
 use evenkeel_network::zoo::{self, Weights};
 
@@ -47,8 +47,10 @@ fn contract() -> Contract {
             multiple: 1,
         },
         classes: Classes::default(),
-        instance: Some(InstanceRule { head: head.name.into(), confidence: 0.05, overlap: 0.5, most: 20 }),
+        tables: Default::default(),
     }
+    .with_table(&InstanceRule { head: head.name.into(), confidence: 0.05, overlap: 0.5, most: 20 })
+    .unwrap()
 }
 
 fn picture() -> Image {
@@ -63,13 +65,14 @@ fn mask_rcnn_is_a_model_like_any_other() {
     let model = Model::from_bytes(&checkpoint(), path, &contract()).unwrap();
     assert_eq!(model.classes, 91);
     let image = picture();
-    let Prediction::Instances(found) = model.predict(&image).unwrap() else { panic!("not instances") };
+    let said = model.predict(&image).unwrap();
+    let found = said.instances().expect("instances");
     assert!(!found.is_empty() && found.len() <= 20);
     assert!(found.windows(2).all(|pair| pair[0].score >= pair[1].score));
     assert!(found.iter().all(|i| (1..91).contains(&i.class) && i.mask.size() == SIZE));
 
     let square = Mask::new(SIZE, (10, 20), (40, 50), vec![true; 2000]).unwrap();
-    let truth = Truth::Instances(vec![Instance::truth(3, square)]);
+    let truth = Truth::of_instances(vec![Instance::truth(3, square)]);
     let scenario = Scenario::new(&model, &image, &truth);
     let outcome = Attack::named("pgd").unwrap().with("steps", 2usize).unwrap().run(&scenario).unwrap();
     let loss = |image: &Image| {

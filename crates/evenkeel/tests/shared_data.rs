@@ -9,7 +9,7 @@ use evenkeel::defence::{Defence, DefenceSpec};
 use evenkeel::detect::{DetectorSpec, Heads};
 use evenkeel::image::{Image, LabelMap};
 use evenkeel::model::Model;
-use evenkeel::task::{Prediction, Truth};
+use evenkeel::task::Truth;
 use rayon::prelude::*;
 
 fn pgd(model: &Model, image: &Image, truth: &Truth, attack: &Attack) -> Image {
@@ -42,11 +42,11 @@ fn cifar_accuracies_are_the_published_ones() {
         let model = support::cifar_model(&folder, net);
         let attack = Attack::named("pgd").unwrap().with("epsilon_255", epsilon_255).unwrap();
         let attack = attack.with("step_size", "0.5/255").unwrap();
-        let right = |image: &Image, label: usize| model.predict(image).unwrap() == Prediction::Class(label);
+        let right = |image: &Image, label: usize| model.predict(image).unwrap().class() == Some(label);
         let bare: Vec<bool> = images.par_iter().map(|(image, label)| right(image, *label)).collect();
         let shown: Vec<Image> = images
             .par_iter()
-            .map(|(image, label)| pgd(&model, image, &Truth::Class(*label), &attack))
+            .map(|(image, label)| pgd(&model, image, &Truth::of_class(*label), &attack))
             .collect();
         let held: Vec<bool> = shown.iter().zip(&images).map(|(i, (_, label))| right(i, *label)).collect();
         let (bare, held) = (share(&bare), share(&held));
@@ -73,8 +73,9 @@ const ESPNET_CLEAN: f64 = 40.85;
 fn miou(model: &Model, shown: &[Image], images: &[(Image, LabelMap)]) -> f64 {
     let mut confusion = support::Confusion::default();
     for (image, (_, truth)) in shown.iter().zip(images) {
-        let Prediction::Map(map) = model.predict(image).unwrap() else { panic!("not a map") };
-        confusion.add(&map, truth);
+        let said = model.predict(image).unwrap();
+        let map = said.label_map().expect("a map");
+        confusion.add(map, truth);
     }
     100.0 * confusion.mean_iou()
 }
@@ -95,7 +96,7 @@ fn espnet_does_what_was_recorded() {
     let few = &images[..2];
     let attack = Attack::named("pgd").unwrap();
     let attacked: Vec<Image> =
-        few.iter().map(|(i, t)| pgd(&model, i, &Truth::Map(t.clone()), &attack)).collect();
+        few.iter().map(|(i, t)| pgd(&model, i, &Truth::of_labels(t.clone()), &attack)).collect();
     let fallen = miou(&model, &attacked, few);
     let defence = published(&model, 6.0);
     let restored: Vec<Image> = attacked.iter().map(|i| defence.apply(&model, i, 1).unwrap().image).collect();

@@ -1,12 +1,12 @@
 //! What the demo looks at: scenes, crops, and scenes as cars and people; each with its truth and its figure.
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result};
 use evenkeel::Image;
 use evenkeel::model::Letterbox;
 use evenkeel::shipped::{self, Shipped};
 use evenkeel::task::{Prediction, Truth};
 use evenkeel_data::coco_instances::{countable, detected, framed};
-use evenkeel_data::dataset::scenes::{OBJECT_CLASSES, SCENE_CLASSES, Split, object, render};
+use evenkeel_data::dataset::scenes::{SCENE_CLASSES, Split, object, render};
 use evenkeel_data::metric::instance::{InstanceScore, TrueInstance};
 use evenkeel_data::metric::{Bootstrap, IGNORE, SegmentationScore};
 
@@ -60,16 +60,20 @@ impl DemoTask {
     pub(super) fn subject(self, number: u64, ids: &[i64]) -> Result<Subject> {
         if self == Self::Crops {
             let (class, image) = object(Split::Test, number, 64, 64);
-            return Ok(Subject { image, truth: Truth::Class(class), objects: Vec::new() });
+            return Ok(Subject { image, truth: Truth::of_class(class), objects: Vec::new() });
         }
         let scene = render(Split::Test.seed(number), 128, 256);
         if self == Self::Scenes {
-            return Ok(Subject { image: scene.image, truth: Truth::Map(scene.labels), objects: Vec::new() });
+            return Ok(Subject {
+                image: scene.image,
+                truth: Truth::of_labels(scene.labels),
+                objects: Vec::new(),
+            });
         }
         let objects = scene.objects(number);
         let size = scene.image.size();
         let counted = framed(&objects, ids, &Letterbox::stretched(size, size))?;
-        Ok(Subject { image: scene.image, truth: Truth::Instances(counted), objects: countable(objects) })
+        Ok(Subject { image: scene.image, truth: Truth::of_instances(counted), objects: countable(objects) })
     }
 
     pub(super) fn tally(self) -> Tally {
@@ -80,11 +84,6 @@ impl DemoTask {
             Self::Crops => Tally::Crops { right: 0, count: 0 },
             Self::Instances => Tally::Instances(InstanceScore::new()),
         }
-    }
-
-    /// The name of a class of crops.
-    pub(super) fn word(class: usize) -> &'static str {
-        OBJECT_CLASSES[class]
     }
 }
 
@@ -98,18 +97,21 @@ pub(super) enum Tally {
 impl Tally {
     /// Takes in what was said of the picture of number `key`; `ids` are the data set's numbers of the classes.
     pub(super) fn add(&mut self, key: u64, said: &Prediction, subject: &Subject, ids: &[i64]) -> Result<()> {
-        match (self, said, &subject.truth) {
-            (Self::Scenes(score), Prediction::Map(said), Truth::Map(is)) => {
+        let truth = &subject.truth;
+        match self {
+            Self::Scenes(score) => {
+                let maps = said.label_map().zip(truth.label_map());
+                let (said, is) = maps.context("a segmenter answers with a label map")?;
                 score.push(key, is.labels(), said.labels())?;
             }
-            (Self::Crops { right, count }, Prediction::Class(said), Truth::Class(is)) => {
-                *right += usize::from(said == is);
+            Self::Crops { right, count } => {
+                *right += usize::from(said.class() == truth.class());
                 *count += 1;
             }
-            (Self::Instances(score), Prediction::Instances(said), Truth::Instances(_)) => {
+            Self::Instances(score) => {
+                let said = said.instances().context("an instance segmenter answers with objects")?;
                 score.push(key as i64, &subject.objects, &detected(said, ids)?)?;
             }
-            _ => bail!("an answer of another task"),
         }
         Ok(())
     }

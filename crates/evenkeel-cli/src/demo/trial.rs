@@ -1,7 +1,7 @@
 //! What the demo does: for every picture, predict, attack, score, defend, and tally.
 
 use super::subject::{DemoTask, Subject, Tally};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use evenkeel::answer::AnswerSpec;
 use evenkeel::attack::{Attack, Scenario};
 use evenkeel::defence::{DefenceKind, DefenceSpec};
@@ -9,7 +9,6 @@ use evenkeel::detect::{Detector, DetectorSpec, Heads, Outputs, ViewOutputs};
 use evenkeel::model::Model;
 use evenkeel::optimise::Record;
 use evenkeel::settings::names;
-use evenkeel::task::instance::{confident, overlaid};
 use evenkeel::task::{Prediction, Truth, best_classes};
 use evenkeel::{Image, LabelMap, Pipeline, Random};
 use evenkeel_data::metric::{Bootstrap, IGNORE, Ranking};
@@ -239,10 +238,10 @@ impl<'m> Trial<'m> {
         let none = &answers.by_defence[0];
         let shown = self.contenders.iter().position(|one| one.label == SHOWN_DEFENCE);
         let last = &answers.by_defence[shown.context("there is a defence")?];
-        let answer = |said: &Prediction| self.picture(&self.model.task.as_truth(said), &subject.image);
+        let answer = |said: &Prediction| self.picture(said, &subject.image);
         let mut pictures = vec![
             Picture::new("image", &subject.image),
-            Picture::labelled("truth", self.picture(&subject.truth, &subject.image)?),
+            Picture::labelled("truth", self.picture(&subject.truth.as_prediction(), &subject.image)?),
             Picture::labelled("said of the clean image", answer(&none[0])?),
             Picture::new("attacked image", &answers.attacked),
             Picture::new(
@@ -255,21 +254,21 @@ impl<'m> Trial<'m> {
         ];
         for (k, view) in views.iter().enumerate() {
             let name = format!("attacked, seen through view {k}");
-            pictures.push(Picture::labelled(&name, self.picture(&Truth::Map(view.clone()), &subject.image)?));
+            pictures.push(Picture::labelled(
+                &name,
+                self.picture(&Truth::of_labels(view.clone()).as_prediction(), &subject.image)?,
+            ));
         }
         Ok(Panel { pictures })
     }
 
-    /// A truth as it is shown: a painted map, objects over the image, or a word.
-    fn picture(&self, truth: &Truth, image: &Image) -> Result<Shown> {
-        match truth {
-            Truth::Class(class) => Ok(Shown::Word(DemoTask::word(*class).to_string())),
-            Truth::Map(map) => match &self.model.palette {
-                Some(palette) => Ok(Shown::Image(map.painted(palette)?)),
-                None => bail!("the segmenter has no colours"),
-            },
-            Truth::Instances(objects) => Ok(Shown::Image(overlaid(image, &confident(objects), 0.55)?)),
-        }
+    /// An answer as it is shown: a picture, or words where it is none.
+    fn picture(&self, said: &Prediction, image: &Image) -> Result<Shown> {
+        let painting = said.paint(image, 1.0, &self.model.class_info())?;
+        Ok(match painting.caption {
+            Some(words) => Shown::Word(words),
+            None => Shown::Image(painting.image),
+        })
     }
 }
 

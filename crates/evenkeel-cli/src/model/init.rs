@@ -1,20 +1,21 @@
 //! `evenkeel model init`: writes the contract beside a network, from flags or by asking.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use evenkeel::model::{Classes, Contract, InputRule, Model, Order, PaletteRule, ResizeRule};
 use evenkeel::network::TensorNames;
-use evenkeel::task::instance::{InstanceRule, NamedHead};
+use evenkeel::task::{TASKS, TaskKey, TaskKind};
 
 /// Write down how pixels become a network's input, and what comes out
 #[derive(Debug, clap::Args)]
 pub(crate) struct InitArgs {
     /// An ONNX network
     model: PathBuf,
-    /// classification, semantic or instance
-    #[arg(long)]
+    /// What the network does; `evenkeel list tasks` tells them apart
+    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(TaskKind::names()))]
     task: Option<String>,
     /// The tensor of class scores; the only output if there is one. For instances the head's tensors, `a + b`
     #[arg(long)]
@@ -55,21 +56,81 @@ pub(crate) struct InitArgs {
     /// The numbers the data set gives the classes: `coco`, or a list such as 1,2,3
     #[arg(long)]
     ids: Option<String>,
-    /// The head of an instance segmenter: yolo-seg, or mask-rcnn, which knows its tensors
-    #[arg(long, value_name = "HEAD")]
-    head: Option<String>,
-    /// Instances less sure than this are dropped
-    #[arg(long, default_value_t = 0.01)]
-    confidence: f32,
-    /// Of two boxes of one class that overlap by more than this, one is dropped
-    #[arg(long, default_value_t = 0.7)]
-    overlap: f32,
-    /// The most instances kept in an image
-    #[arg(long, default_value_t = 100)]
-    most: usize,
+    #[command(flatten)]
+    own: TaskArgs,
     /// Replace a contract that is there already
     #[arg(long)]
     force: bool,
+}
+
+/// What the contract's table of the task holds, by key, as it was given.
+#[derive(Debug)]
+struct TaskArgs(Vec<(&'static str, String)>);
+
+/// The keys of all tasks' tables, each once, with the tasks that read it.
+fn task_keys() -> Vec<(&'static TaskKey, Vec<&'static str>)> {
+    let mut all: Vec<(&TaskKey, Vec<&str>)> = Vec::new();
+    for (kind, key) in TASKS.iter().flat_map(|kind| kind.keys.iter().map(move |key| (kind, key))) {
+        match all.iter_mut().find(|(known, _)| known.name == key.name) {
+            Some((_, tasks)) => tasks.push(kind.name),
+            None => all.push((key, vec![kind.name])),
+        }
+    }
+    all
+}
+
+fn flag_of(key: &str) -> String {
+    key.replace('_', "-")
+}
+
+impl clap::Args for TaskArgs {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        task_keys().into_iter().fold(command, |command, (key, tasks)| {
+            let default = key.default.map_or(String::new(), |value| format!(" [default: {value}]"));
+            let help = format!("For {}: {}{default}", tasks.join(", "), key.help);
+            let arg = clap::Arg::new(flag_of(key.name)).long(flag_of(key.name));
+            command.arg(arg.value_name("VALUE").allow_negative_numbers(true).help(help))
+        })
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+impl clap::FromArgMatches for TaskArgs {
+    fn from_arg_matches(matches: &clap::ArgMatches) -> Result<Self, clap::Error> {
+        let value =
+            |key: &'static TaskKey| Some((key.name, matches.get_one::<String>(&flag_of(key.name))?.clone()));
+        Ok(Self(task_keys().into_iter().filter_map(|(key, _)| value(key)).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &clap::ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl TaskArgs {
+    /// The task's table: what was given and what has a default. A text is a number or a list of them if it looks like one.
+    fn table(&self, kind: &TaskKind) -> Result<toml::Table> {
+        let known = |name: &str| kind.keys.iter().any(|key| key.name == name);
+        if let Some((name, _)) = self.0.iter().find(|(name, _)| !known(name)) {
+            bail!("--{}: the task {} does not read it", flag_of(name), kind.name);
+        }
+        let value = |text: &str| {
+            let listed = if text.contains(',') { format!("[{text}]") } else { text.to_owned() };
+            let parsed: Result<toml::Table, _> = format!("x = {listed}").parse();
+            parsed
+                .ok()
+                .and_then(|mut t| t.remove("x"))
+                .unwrap_or_else(|| toml::Value::String(text.to_owned()))
+        };
+        let given =
+            |key: &TaskKey| self.0.iter().find(|(name, _)| *name == key.name).map(|(_, text)| text.as_str());
+        let entry = |key: &TaskKey| Some((key.name.to_owned(), value(given(key).or(key.default)?)));
+        Ok(kind.keys.iter().filter_map(entry).collect())
+    }
 }
 
 /// What was given, or else what is answered on a terminal; a network is never guessed about.
@@ -114,11 +175,11 @@ pub(crate) fn run(args: InitArgs) -> Result<()> {
     let network = evenkeel_network::Network::load(&args.model)?;
     let outputs: Vec<String> = network.outputs().map(str::to_owned).collect();
     let only = if let [one] = outputs.as_slice() { Some(one.clone()) } else { None };
-    let head = args.head.as_deref().map(NamedHead::find).transpose()?;
-    let of_head = head.and_then(|head| head.output).map(|output| output());
-    let output = args.output.clone().map(TensorNames::from).or(of_head).or(only.map(TensorNames::from));
-    let of_head = head.and_then(|head| head.feature).map(|feature| feature());
-    let feature = args.feature.clone().map(TensorNames::from).or(of_head);
+    let task = TaskKind::find(&answer(args.task.as_ref(), "--task", &TaskKind::names().join(", "))?)?;
+    let own = args.own.table(task)?;
+    let (own_output, own_feature) = (task.tensors)(&own)?;
+    let output = args.output.clone().map(TensorNames::from).or(own_output).or(only.map(TensorNames::from));
+    let feature = args.feature.clone().map(TensorNames::from).or(own_feature);
     let size =
         args.size.as_deref().map(|text| match text.split_once('x').map(|(h, w)| (h.parse(), w.parse())) {
             Some((Ok(h), Ok(w))) => Ok([h, w]),
@@ -129,7 +190,7 @@ pub(crate) fn run(args: InitArgs) -> Result<()> {
         None => String::new(),
     };
     let contract = Contract {
-        task: answer(args.task.as_ref(), "--task", "classification, semantic or instance")?,
+        task: task.name.into(),
         output: match output {
             Some(output) => output,
             None => {
@@ -185,12 +246,10 @@ pub(crate) fn run(args: InitArgs) -> Result<()> {
             palette: args.palette.clone().map(PaletteRule::Named),
             ids: args.ids.as_deref().map(class_ids).transpose()?.unwrap_or_default(),
         },
-        instance: args.head.clone().map(|head| InstanceRule {
-            head,
-            confidence: args.confidence,
-            overlap: args.overlap,
-            most: args.most,
-        }),
+        tables: match own.is_empty() {
+            true => BTreeMap::new(),
+            false => BTreeMap::from([(task.name.to_owned(), toml::Value::Table(own))]),
+        },
     };
     contract.check()?;
     Model::with_contract(&args.model, &contract)?;

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use evenkeel::attack::Attack;
 use evenkeel::defence::DefenceSpec;
+use evenkeel::task::TaskKind;
 use serde::{Deserialize, Serialize};
 
 use super::decisive::{Decisive, plain_objective};
@@ -28,7 +29,7 @@ pub struct SubjectCard {
     pub model: Key,
     /// Fingerprints of heads, by defence.
     pub heads: BTreeMap<String, Key>,
-    /// `classification` or `semantic`.
+    /// The name of the network's task.
     pub task: String,
     /// Names of the classes, if known.
     pub class_names: Vec<String>,
@@ -285,7 +286,7 @@ impl<'a> Knowledge<'a> {
 /// Drops the defences and detectors that a subject cannot have, and says why.
 fn drop_impossible(card: &mut SubjectCard) -> Vec<String> {
     let (subject, heads) = (&card.rule.name, &card.heads);
-    let objects = card.task == "instance";
+    let no_cells = TaskKind::find(&card.task).is_ok_and(|kind| !kind.estimates_error);
     let mut words = Vec::new();
     let mut keep = |label: &str, lacks_head: bool, lacks_cells: bool| {
         if lacks_head {
@@ -299,7 +300,7 @@ fn drop_impossible(card: &mut SubjectCard) -> Vec<String> {
         .retain(|row| keep(&row.label, row.spec.needs_head() && !heads.contains_key(row.spec.name()), false));
     card.detectors.retain(|row| {
         let lacks_head = row.spec.needs_head() && !heads.contains_key(row.spec.name());
-        keep(&row.label, lacks_head, objects && row.spec.estimates_error())
+        keep(&row.label, lacks_head, no_cells && row.spec.estimates_error())
     });
     words
 }

@@ -8,11 +8,15 @@ mod frame;
 
 pub use frame::{Cells, ENDING, Frame, FrameWriter, Value};
 
+use evenkeel::image::IGNORED;
+use evenkeel::model::Letterbox;
+use evenkeel::task::{ClassInfo, Prediction, Truth};
 use serde::{Deserialize, Serialize};
 
 use crate::key::Key;
 use crate::{Error, Result};
-use evenkeel_data::metric::instance::InstanceScore;
+use evenkeel_data::coco_instances::detected;
+use evenkeel_data::metric::instance::{InstanceScore, TrueInstance};
 
 /// One result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -95,6 +99,41 @@ pub enum Tally {
     },
     /// Objects found and missed.
     Instances(InstanceScore),
+}
+
+impl Tally {
+    /// What an answer adds, held against the truth; of objects, those of the data set on the image itself with the image's place in the frame.
+    ///
+    /// # Errors
+    /// If answer and truth are of different kinds.
+    pub fn of(
+        said: &Prediction,
+        truth: &Truth,
+        classes: &ClassInfo<'_>,
+        objects: Option<(&[TrueInstance], &Letterbox)>,
+    ) -> Result<Self> {
+        if let (Some(said), Some(truth)) = (said.class(), truth.class()) {
+            return Ok(Self::Class { truth, said });
+        }
+        if let (Some(said), Some(is)) = (said.label_map(), truth.label_map()) {
+            let zero = || vec![0u64; classes.count];
+            let (mut right, mut truth, mut predicted) = (zero(), zero(), zero());
+            for (&said, &is) in said.labels().iter().zip(is.labels()).filter(|(_, is)| **is != IGNORED) {
+                truth[usize::from(is)] += 1;
+                predicted[usize::from(said)] += 1;
+                right[usize::from(is)] += u64::from(said == is);
+            }
+            return Ok(Self::Pixels { right, truth, predicted });
+        }
+        if let Some((truths, frame)) = objects
+            && let Some(found) = said.unframed(frame)?.instances()
+        {
+            let mut score = InstanceScore::new();
+            score.push(0, truths, &detected(found, classes.ids)?)?;
+            return Ok(Self::Instances(score));
+        }
+        Err(Error::Request(format!("an answer of another task than the truth, {}", truth.kind())))
+    }
 }
 
 /// A defended answer.

@@ -1,6 +1,6 @@
 //! Galleries: the images a defence helped and harmed most, with what was said of them before and after.
 
-use evenkeel::task::{Prediction, Truth};
+use evenkeel::task::Prediction;
 
 use super::picture::{Picture, Shown, magnified};
 use super::results::Results;
@@ -54,24 +54,16 @@ pub(super) fn galleries(
 
 fn panel(study: &Study, store: &Store, cell: &Cell, (id, gain): (&str, f64)) -> Result<String> {
     let seen = study.revisit(store, cell, id)?;
-    let shown = |truth: &Truth| -> Result<Shown> {
-        Ok(match study.painted(cell.subject, truth, &seen.clean)? {
+    let said = |answer: &Prediction| -> Result<Shown> {
+        Ok(match study.painted(cell.subject, answer, &seen.clean)? {
             Ok(image) => Shown::Image(image),
-            Err(word) => Shown::Word(word),
+            Err(words) => Shown::Word(words),
         })
-    };
-    let said = |p: &Prediction| {
-        let truth = match p {
-            Prediction::Class(class) => Truth::Class(*class),
-            Prediction::Map(map) => Truth::Map(map.clone()),
-            Prediction::Instances(all) => Truth::Instances(all.clone()),
-        };
-        shown(&truth)
     };
     let bound = study.design.subjects[cell.subject].epsilon_255 as f32 / 255.0;
     let pictures = [
         Picture::new(&format!("{id}, {:+.1} points", 100.0 * gain), &seen.clean),
-        Picture::labelled("truth", shown(&seen.truth)?),
+        Picture::labelled("truth", said(&seen.truth.as_prediction())?),
         Picture::new("attacked", &seen.shown),
         Picture::new("the attack, magnified", &magnified(&seen.clean, &seen.shown, bound)),
         Picture::labelled("said of it", said(&seen.bare)?),

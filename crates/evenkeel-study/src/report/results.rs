@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use evenkeel::budget::Norm;
+use evenkeel::task::TaskKind;
 
 use crate::Result;
 use crate::experiment::{Cell, Design, Threat};
@@ -124,10 +125,11 @@ impl<'a> Results<'a> {
     ) -> Option<Figure> {
         let card = &self.design.subjects[subject];
         let plan = Bootstrap { seed: self.design.experiment.seed, replicates: REPLICATES };
-        if card.task == "instance" {
+        let kind = TaskKind::find(&card.task).ok()?;
+        if kind.figure == "mask-ap" {
             return average_precision(tallies, plan);
         }
-        let classification = card.task == "classification";
+        let classification = kind.figure == "accuracy";
         let empty = if classification { 1 } else { card.classes };
         // a classifier's tally is one "class" whose pixels are images: right of all
         let mut sum = Resampled::new(ClassOverlap::empty(empty), plan);
@@ -197,10 +199,11 @@ impl<'a> Results<'a> {
 
     /// The name of a subject's figure.
     pub fn metric(&self, subject: usize) -> &'static str {
-        match self.design.subjects[subject].task.as_str() {
-            "classification" => "accuracy",
-            "instance" => "mask AP",
-            _ => "mIoU",
+        match TaskKind::find(&self.design.subjects[subject].task).map(|kind| kind.figure) {
+            Ok("mask-ap") => "mask AP",
+            Ok("miou") => "mIoU",
+            Ok(figure) => figure,
+            Err(_) => "score",
         }
     }
 }

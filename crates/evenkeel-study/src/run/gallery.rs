@@ -1,7 +1,6 @@
 //! Going back to one image of a finished study, for a report to show: the pictures again, and what was said of each.
 
 use evenkeel::Image;
-use evenkeel::task::instance::{confident, overlaid};
 use evenkeel::task::{Prediction, Truth};
 
 use super::{Evaluator, Seeds, Study, unpacked};
@@ -66,26 +65,20 @@ impl Study {
         Ok(Revisit { clean: sample.image, shown, defended, truth: sample.truth, bare, answer })
     }
 
-    /// A truth as a painted map, as objects over their image, or as a word.
+    /// An answer (or a truth as one) as a picture; words where it is none.
     ///
     /// # Errors
     /// If a label has no colour.
     pub fn painted(
         &self,
         subject: usize,
-        truth: &Truth,
+        said: &Prediction,
         image: &Image,
     ) -> Result<std::result::Result<Image, String>> {
-        let model = &self.subjects[subject].model;
-        Ok(match truth {
-            Truth::Class(class) => {
-                Err(model.class_names.get(*class).cloned().unwrap_or_else(|| format!("class {class}")))
-            }
-            Truth::Map(map) => {
-                let palette = model.palette.clone().unwrap_or_else(|| evenkeel::Palette::of_voc(256));
-                Ok(map.painted(&palette)?)
-            }
-            Truth::Instances(all) => Ok(overlaid(image, &confident(all), 0.55)?),
+        let painting = said.paint(image, 1.0, &self.subjects[subject].model.class_info())?;
+        Ok(match painting.caption {
+            Some(words) => Err(words),
+            None => Ok(painting.image),
         })
     }
 }

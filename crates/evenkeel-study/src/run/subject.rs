@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use evenkeel::Image;
 use evenkeel::answer::AnswerSpec;
 use evenkeel::defence::{Defence, DefenceSpec};
 use evenkeel::detect::{Detector, DetectorSpec, Heads};
@@ -12,8 +13,6 @@ use evenkeel::objective::Bank;
 use evenkeel::objective::head::Head;
 use evenkeel::pipeline::Pipeline;
 use evenkeel::task::Truth;
-use evenkeel::task::instance::Instance;
-use evenkeel::{Image, LabelMap};
 
 use super::count::counted;
 use crate::experiment::spec::preparation;
@@ -157,26 +156,19 @@ impl Subject {
         let mut objects = None;
         let complain = |words: String| Err(Error::Request(format!("image {}: {words}", sample.id)));
         let truth = match sample.truth {
-            dataset::Truth::Class(class) if class < self.model.classes => Truth::Class(class),
-            dataset::Truth::Class(class) => {
-                return complain(format!("class {class} is none of the network's {}", self.model.classes));
-            }
-            dataset::Truth::Labels(map) => Truth::Map(self.model.fit_labels(&map)?),
+            dataset::Truth::Class(class) => Truth::of_class(class),
+            dataset::Truth::Labels(map) => Truth::of_labels(self.model.fit_labels(&map)?),
             dataset::Truth::Unlabelled => return complain("has no truth; a study needs one".into()),
             dataset::Truth::Objects(all) => {
                 let frame = self.model.framing(sample.image.size())?;
                 let framed = framed(&all, &self.model.class_ids, &frame);
                 let framed = framed.map_err(|e| Error::Request(format!("image {}: {e}", sample.id)))?;
                 objects = Some(Objects { truths: countable(all), frame });
-                Truth::Instances(framed)
+                Truth::of_instances(framed)
             }
         };
-        match (&truth, self.model.task.name()) {
-            (Truth::Class(_), "classification") => {}
-            (Truth::Map(map), "semantic") => map.check_classes(self.model.classes, &sample.id)?,
-            (Truth::Instances(_), "instance") => {}
-            (_, task) => return complain(format!("its truth is not of the network's task, {task}")),
-        }
+        let (task, classes) = (&self.model.task, self.model.classes);
+        task.check_truth(&truth, classes, image.size(), &format!("image {}", sample.id))?;
         let hash = hash_of(&image, &truth, objects.as_ref());
         Ok(Sample { id: sample.id, image, truth, hash, objects })
     }
@@ -253,28 +245,15 @@ pub(super) fn hash_of_pixels(image: &Image) -> Key {
 fn hash_of(image: &Image, truth: &Truth, objects: Option<&Objects>) -> Key {
     let size = [image.height() as u64, image.width() as u64].map(u64::to_le_bytes).concat();
     let pixels: Vec<u8> = image.pixels().iter().flat_map(|v| v.to_le_bytes()).collect();
-    let labels = |map: &LabelMap| map.labels().iter().flat_map(|l| l.to_le_bytes()).collect::<Vec<u8>>();
-    let truth = match truth {
-        Truth::Class(class) => (*class as u64).to_le_bytes().to_vec(),
-        Truth::Map(map) => labels(map),
-        Truth::Instances(all) => {
-            let one = |object: &Instance| {
-                [
-                    (object.class as u64).to_le_bytes().to_vec(),
-                    object.mask.to_full().into_iter().map(u8::from).collect(),
-                ]
-            };
-            all.iter().flat_map(one).flatten().collect()
-        }
-    };
     // crowds, areas and outlines at the image's own size decide a score as well
     let objects = objects.map_or(String::new(), |o| format!("{:?}", o.truths));
-    Key::of_parts(&[&size, &pixels, &truth, objects.as_bytes()])
+    Key::of_parts(&[&size, &pixels, &truth.bytes(), objects.as_bytes()])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use evenkeel::LabelMap;
 
     #[test]
     fn figures_are_over_the_classes_of_the_data() {

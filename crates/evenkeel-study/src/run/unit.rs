@@ -6,15 +6,13 @@
 
 use std::time::Instant;
 
-use evenkeel::attack::{Attack, Scenario, permuted};
+use evenkeel::attack::{Attack, Scenario};
 use evenkeel::budget::{Budget, Norm};
 use evenkeel::corrupt::Corruption;
 use evenkeel::defence::DefenceSpec;
 use evenkeel::detect::{Detector, Measure, Outputs, ViewOutputs};
-use evenkeel::image::{IGNORED, LabelMap};
 use evenkeel::objective::{LossKind, Pairing, Progress, Terms, ViewObjective, ViewTerm};
 use evenkeel::pipeline::Pipeline;
-use evenkeel::task::instance::Instance;
 use evenkeel::task::{Prediction, Truth};
 use evenkeel::{Image, Random};
 
@@ -24,8 +22,6 @@ use crate::experiment::{AimedAttack, Threat};
 use crate::key::Key;
 use crate::record::{Answered, Body, Clock, Detected, Entry, Evaluated, Passes, Shown, Tally};
 use crate::{Error, Result};
-use evenkeel_data::coco_instances::detected;
-use evenkeel_data::metric::instance::InstanceScore;
 use evenkeel_data::metric::key_of;
 
 /// Groups of cells that stand for all in an error estimate.
@@ -124,29 +120,9 @@ impl<'a> Evaluator<'a> {
     }
 
     fn tally(&self, prediction: &Prediction) -> Result<Tally> {
-        let model = &self.subject.model;
-        match (prediction, &self.sample.truth, &self.sample.objects) {
-            (Prediction::Class(said), Truth::Class(truth), _) => {
-                Ok(Tally::Class { truth: *truth, said: *said })
-            }
-            (Prediction::Map(said), Truth::Map(is), _) => {
-                let zero = || vec![0u64; model.classes];
-                let (mut right, mut truth, mut predicted) = (zero(), zero(), zero());
-                for (&said, &is) in said.labels().iter().zip(is.labels()).filter(|(_, is)| **is != IGNORED) {
-                    truth[usize::from(is)] += 1;
-                    predicted[usize::from(said)] += 1;
-                    right[usize::from(is)] += u64::from(said == is);
-                }
-                Ok(Tally::Pixels { right, truth, predicted })
-            }
-            (Prediction::Instances(said), _, Some(objects)) => {
-                let on_image: Vec<_> = said.iter().map(|instance| objects.frame.unframed(instance)).collect();
-                let mut score = InstanceScore::new();
-                score.push(0, &objects.truths, &detected(&on_image, &model.class_ids)?)?;
-                Ok(Tally::Instances(score))
-            }
-            _ => Err(Error::Request("an answer of another task than the truth".into())),
-        }
+        let (model, sample) = (&self.subject.model, self.sample);
+        let objects = sample.objects.as_ref().map(|objects| (objects.truths.as_slice(), &objects.frame));
+        Tally::of(prediction, &sample.truth, &model.class_info(), objects)
     }
 
     /// The image of a work, and what is recorded of it.
@@ -262,7 +238,7 @@ impl<'a> Evaluator<'a> {
             let outputs = ViewOutputs::at(model, image, &views, Outputs::Softmax)?;
             let variances = outputs.cell_variances();
             let cells = variances.len();
-            let true_error = Some(outputs.true_error(&self.sample.truth));
+            let true_error = outputs.true_error(model, &self.sample.truth)?;
             let score = evenkeel::detect::expected_error(&variances, 0.0);
             Ok(Detected { score, variances: grouped(variances), cells, true_error })
         })?;
@@ -288,24 +264,10 @@ fn distances(from: &Image, to: &Image) -> (f64, f64) {
 
 /// What an attacker wants said: the truth with its classes renamed, or one class everywhere (of every object).
 fn target(subject: &Subject, sample: &Sample, words: &str, root: u64) -> Result<Truth> {
-    let classes = subject.model.classes;
-    if words == "permuted" {
-        return Ok(permuted(&sample.truth, classes, root)?);
-    }
-    let class: usize = words.parse().ok().filter(|c| *c < classes).ok_or_else(|| {
-        Error::Request(format!("target {words}: write permuted, or a class number below {classes}"))
-    })?;
-    Ok(match &sample.truth {
-        Truth::Instances(all) => {
-            let recast = |object: &Instance| Instance { class, ..object.clone() };
-            Truth::Instances(all.iter().map(recast).collect())
-        }
-        Truth::Map(map) => {
-            let labels = vec![class as u16; map.labels().len()];
-            Truth::Map(LabelMap::new(map.height(), map.width(), labels)?)
-        }
-        Truth::Class(_) => Truth::Class(class),
-    })
+    let model = &subject.model;
+    let fail = |reason: &dyn std::fmt::Display| Error::Request(format!("target {words}: {reason}"));
+    let wanted = model.task.target(words, &sample.truth, &model.class_info(), root).map_err(|e| fail(&e))?;
+    wanted.ok_or_else(|| fail(&format!("write permuted, or a class number below {}", model.classes)))
 }
 
 /// What a unit took on the clock, now that it is done.

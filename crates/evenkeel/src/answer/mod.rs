@@ -23,10 +23,10 @@ pub use settings::AnswerSettings;
 use std::sync::Arc;
 
 use crate::defence::NamedViews;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::image::Image;
 use crate::model::Model;
-use crate::network::{Extents, Tensor};
+use crate::network::Tensor;
 use crate::random::Random;
 use crate::settings::{Entry, Spec};
 use crate::task::{Prediction, Readout, argmax};
@@ -238,12 +238,8 @@ impl Answer {
         };
         let Some(certificate) = certificate else { return Ok(Answered { prediction, scores, certificate }) };
         // what is certified is the answer that most draws give
-        let prediction = match certificate.abstains() {
-            true => model
-                .task
-                .predict(&one_hot(most_frequent(&count.winners()), count.extents())?, image.size())?,
-            false => model.task.predict(&one_hot(certificate.class, count.extents())?, image.size())?,
-        };
+        let class = if certificate.abstains() { most_frequent(&count.winners()) } else { certificate.class };
+        let prediction = Prediction::of_class(class, prediction.probabilities().unwrap_or_default().to_vec());
         Ok(Answered { prediction, scores, certificate: Some(certificate) })
     }
 
@@ -283,11 +279,4 @@ fn most_frequent(classes: &[usize]) -> usize {
     let mut counts = vec![0usize; classes.iter().max().map_or(1, |most| most + 1)];
     classes.iter().for_each(|class| counts[*class] += 1);
     (1..counts.len()).fold(0, |best, i| if counts[i] > counts[best] { i } else { best })
-}
-
-/// Scores that say one class.
-fn one_hot(class: usize, extents: Extents) -> Result<Tensor> {
-    let mut scores = vec![0.0; extents.channels];
-    *scores.get_mut(class).ok_or_else(|| Error::mismatch("class", extents.channels, class))? = 1.0;
-    Tensor::new(vec![1, extents.channels], scores)
 }

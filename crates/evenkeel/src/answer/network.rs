@@ -87,10 +87,6 @@ impl Count {
         Ok(Self { combine, readout, extents, voters, ballots })
     }
 
-    pub(super) fn extents(&self) -> Extents {
-        self.extents
-    }
-
     pub(super) fn cells(&self) -> usize {
         self.extents.cells()
     }

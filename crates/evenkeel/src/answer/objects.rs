@@ -43,10 +43,8 @@ pub(super) fn vote(
         let placed = view.placed(image.size());
         let shown = placed.apply(image);
         let scores = model.scores(&shown)?;
-        let objects = match model.task.predict(&scores, shown.size())? {
-            Prediction::Instances(all) => all,
-            _ => Vec::new(),
-        };
+        let found = model.task.predict(&scores, shown.size())?;
+        let objects = found.instances().unwrap_or_default().to_vec();
         Ok((seen(&placed, objects), scores))
     };
     let all = views.par_iter().map(see).collect::<Result<Vec<_>>>()?;
@@ -54,14 +52,14 @@ pub(super) fn vote(
     let mut found: Vec<Instance> =
         groups(&seen).iter().filter_map(|group| merged(group, &seen, image.size(), combine)).collect();
     found.sort_by(|a, b| b.score.total_cmp(&a.score));
-    Ok((Prediction::Instances(found), scores.swap_remove(0)))
+    Ok((Prediction::of_instances(image.size(), found), scores.swap_remove(0)))
 }
 
 /// The objects that were seen through a view, brought back to the image.
 pub(crate) fn brought_back(view: &Placed, prediction: Prediction) -> Prediction {
-    match prediction {
-        Prediction::Instances(all) => Prediction::Instances(seen(view, all).objects),
-        other => other,
+    match prediction.instances() {
+        Some(all) => Prediction::of_instances(view.size(), seen(view, all.to_vec()).objects),
+        None => prediction,
     }
 }
 

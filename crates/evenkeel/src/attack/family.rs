@@ -172,8 +172,5 @@ pub(super) fn adaptive_apgd(scenario: &Scenario<'_>, settings: &AttackSettings) 
 
 /// The class a targeted attack on a classifier aims at, if it is one.
 pub(super) fn single_class(truth: &Truth, attack: &str) -> Result<usize> {
-    match truth {
-        Truth::Class(class) => Ok(*class),
-        _ => Err(Error::setting(format!("attack {attack}"), "is made for classifiers")),
-    }
+    truth.class().ok_or_else(|| Error::setting(format!("attack {attack}"), "is made for classifiers"))
 }

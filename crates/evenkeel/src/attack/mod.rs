@@ -27,14 +27,13 @@ pub use worst::{Attempt, Verdicts, worst_case};
 
 use crate::budget::Norm;
 use crate::error::{Error, Result};
-use crate::image::{Image, LabelMap};
+use crate::image::Image;
 use crate::model::Model;
 use crate::objective::ViewObjective;
 use crate::optimise::{Optimum, Record};
 use crate::pipeline::Pipeline;
-use crate::random::Random;
 use crate::settings::{Entry, Spec};
-use crate::task::{Truth, instance::Instance};
+use crate::task::Truth;
 use settings::{COMMON, THROUGH};
 
 /// What is attacked.
@@ -308,27 +307,4 @@ impl Attack {
         }
         (self.entry().recipe)(scenario, self.settings())
     }
-}
-
-/// A target: the true labels with the classes renamed by a seeded permutation that leaves none in place.
-pub fn permuted(truth: &Truth, classes: usize, seed: u64) -> Result<Truth> {
-    if classes < 2 {
-        return Err(Error::setting("permuted target", "needs at least 2 classes"));
-    }
-    // a random cyclic order: each class becomes the next one of it
-    let order = Random::new(seed).order(classes);
-    let mut next = vec![0; classes];
-    (0..classes).for_each(|i| next[order[i]] = order[(i + 1) % classes]);
-    Ok(match truth {
-        Truth::Class(class) => Truth::Class(next[*class % classes]),
-        Truth::Map(map) => {
-            let rename = |l: &u16| next.get(usize::from(*l)).map_or(*l, |n| *n as u16);
-            Truth::Map(LabelMap::new(map.height(), map.width(), map.labels().iter().map(rename).collect())?)
-        }
-        Truth::Instances(objects) => {
-            let rename =
-                |object: &Instance| Instance { class: next[object.class % classes], ..object.clone() };
-            Truth::Instances(objects.iter().map(rename).collect())
-        }
-    })
 }

@@ -52,11 +52,11 @@ impl Scenario<'_> {
     /// # Errors
     /// If the scores are not finite.
     pub fn score(&self, scores: &Tensor) -> Result<f64> {
-        let prediction = self.model.task.predict(scores, self.image.size())?;
-        Ok(match self.target {
-            Some(target) => 1.0 - self.model.task.score(&prediction, target),
-            None => self.model.task.score(&prediction, self.truth),
-        })
+        let score = |truth| self.model.task.score_of(scores, self.image.size(), truth);
+        match self.target {
+            Some(target) => Ok(1.0 - score(target)?),
+            None => score(self.truth),
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use crate::defence::{Defence, DefenceSpec, Schedule};
 use crate::detect::Heads;
 use crate::objective::{Equivariance, LossKind, Progress};
 use crate::optimise::{Evaluation, Objective};
+use crate::random::Random;
 use crate::settings::Choice;
 use crate::task::{Classification, Semantic};
 use crate::toy::{Conv, Layer, Linear, picture};
@@ -61,7 +62,7 @@ pub(super) struct Scene {
 impl Scene {
     pub(super) fn new(model: Model, size: (usize, usize)) -> Self {
         let image = picture(size, 1);
-        let truth = model.task.as_truth(&model.predict(&image).unwrap());
+        let truth = model.predict(&image).unwrap().as_truth();
         let model = Arc::new(model);
         let defence = defence_of(&model, Budget::linf(0.01), "paper");
         let pipeline = Pipeline::new(model.clone()).with_defence(defence);
@@ -169,10 +170,10 @@ fn gradient_attacks_reach_the_optimum_of_a_linear_network() {
     let image = picture((6, 5), 1);
     let difference: Vec<f32> = network.row(0).iter().zip(network.row(1)).map(|(a, b)| a - b).collect();
     let model = Model::new(Box::new(network), Box::new(Classification), "scores", "features");
-    let truth = model.task.as_truth(&model.predict(&image).unwrap());
+    let truth = model.predict(&image).unwrap().as_truth();
     let margin = |image: &Image| {
         let scores = model.scores(image).unwrap();
-        let Truth::Class(y) = truth else { unreachable!() };
+        let y = truth.class().unwrap();
         f64::from(scores.data()[1 - y] - scores.data()[y])
     };
     let scenario = Scenario::new(&model, &image, &truth);
@@ -209,22 +210,22 @@ fn gradient_attacks_reach_the_optimum_of_a_linear_network() {
 #[test]
 fn targets_are_reached() {
     let scene = Scene::new(linear(4), (6, 5));
-    let Truth::Class(class) = scene.truth else { unreachable!() };
-    let target = Truth::Class((class + 1) % 4);
+    let class = scene.truth.class().unwrap();
+    let target = Truth::of_class((class + 1) % 4);
     for name in ["pgd", "mim", "cw", "apgd-ce", "square", "cw-l2"] {
         let budget = if name == "cw-l2" { Budget::l2(6.0) } else { Budget::linf(0.45) };
         let attack = changed(name, budget, |s| (s.steps, s.step_255) = (150, Some(5.1)));
         let scenario = Scenario { target: Some(&target), ..scene.scenario() };
         let outcome = attack.run(&scenario).unwrap();
         assert_eq!(outcome.score, 0.0, "{name} missed its target");
-        assert_eq!(
-            scene.model.predict(&outcome.image).unwrap(),
-            crate::task::Prediction::Class((class + 1) % 4)
-        );
+        assert_eq!(scene.model.predict(&outcome.image).unwrap().class(), Some((class + 1) % 4));
     }
-    let permuted_truth = permuted(&scene.truth, 4, 3).unwrap();
-    assert_ne!(permuted_truth, scene.truth);
-    assert!(permuted(&scene.truth, 1, 3).is_err());
+    let permuted = |count| {
+        let classes = crate::task::ClassInfo { count, ..Default::default() };
+        scene.model.task.target("permuted", &scene.truth, &classes, 3)
+    };
+    assert_ne!(permuted(4).unwrap(), Some(scene.truth.clone()));
+    assert!(permuted(1).is_err());
     let scenario = Scenario { target: Some(&target), ..scene.scenario() };
     assert!(quick("fab", Budget::linf(0.1)).run(&scenario).is_err());
 }
@@ -276,7 +277,7 @@ fn knowing(estimator: Estimator, seed: u64) -> AttackSettings {
 fn unrolled_is_exact(schedule: Schedule) {
     let model = Arc::new(classifier(true));
     let image = picture((8, 8), 5);
-    let truth = Truth::Class(1);
+    let truth = Truth::of_class(1);
     let defence = Defence { size: 0.3, steps: 3, schedule, ..defence_of(&model, Budget::l2(0.5), "sgd") };
     let pipeline = Pipeline::new(model.clone()).with_defence(defence);
     let scenario = Scenario::through(&pipeline, &image, &truth);
@@ -435,7 +436,7 @@ fn attacks_break_what_torchattacks_breaks() {
         let mut distance = 0.0;
         let mut ours = Vec::new();
         for (i, image) in images.iter().enumerate() {
-            let truth = Truth::Class(labels[i]);
+            let truth = Truth::of_class(labels[i]);
             let scenario = Scenario::new(&model, image, &truth);
             let outcome = attack.run(&scenario).unwrap();
             if outcome.score == 0.0 {

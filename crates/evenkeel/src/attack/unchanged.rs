@@ -39,7 +39,8 @@ fn image_of(case: &Value) -> Image {
         s.sharpness = number("sharpness");
         s.seed = case["seed"].as_u64().unwrap();
     });
-    let target = permuted(&scene.truth, 5, 3).unwrap();
+    let classes = crate::task::ClassInfo { count: 5, ..Default::default() };
+    let target = scene.model.task.target("permuted", &scene.truth, &classes, 3).unwrap().unwrap();
     let targeted = case["targeted"] == true && attack.entry().targeted;
     let scenario = Scenario { target: targeted.then_some(&target), ..scene.scenario() };
     attack.run(&scenario).unwrap_or_else(|e| panic!("{case}: {e}")).image

@@ -6,7 +6,7 @@
 
 use super::{Outputs, ViewOutputs};
 use crate::error::{Error, Result};
-use crate::image::{IGNORED, Image};
+use crate::image::Image;
 use crate::model::Model;
 use crate::random::Random;
 use crate::task::Truth;
@@ -78,23 +78,21 @@ impl ViewOutputs {
         (0..cells).map(variance).collect()
     }
 
-    /// The mean over labelled cells of one minus the probability of the truth; instances have no cells and no error.
-    pub fn true_error(&self, truth: &Truth) -> f64 {
-        let (h, w) = self.extents.size();
-        let labels = match truth {
-            Truth::Class(class) => vec![*class as u16],
-            Truth::Map(map) => map.resized(h, w).labels().to_vec(),
-            Truth::Instances(_) => Vec::new(),
-        };
-        let cells = self.extents.cells();
-        let counted = labels
-            .iter()
-            .enumerate()
-            .filter(|(_, l)| **l != IGNORED && usize::from(**l) < self.extents.channels);
-        let (sum, count) = counted
-            .map(|(i, l)| 1.0 - f64::from(self.base[usize::from(*l) * cells + i]))
-            .fold((0.0, 0usize), |(sum, count), e| (sum + e, count + 1));
-        (sum / count.max(1) as f64).clamp(0.0, 1.0)
+    /// How wrong the image's own outputs are at every cell, `None` where nothing is known.
+    ///
+    /// # Errors
+    /// If the truth is of another task, or the task's error cannot be estimated.
+    pub fn cell_errors(&self, model: &Model, truth: &Truth) -> Result<Vec<Option<f32>>> {
+        model.task.cell_errors(&self.base, self.extents, truth)
+    }
+
+    /// The mean error over the cells of which something is known; `None` if that is none.
+    ///
+    /// # Errors
+    /// As [`ViewOutputs::cell_errors`].
+    pub fn true_error(&self, model: &Model, truth: &Truth) -> Result<Option<f64>> {
+        let known: Vec<f64> = self.cell_errors(model, truth)?.into_iter().flatten().map(f64::from).collect();
+        Ok((!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64))
     }
 }
 

@@ -11,6 +11,7 @@ use crate::model::Model;
 use crate::network::{Extents, Tensor};
 use crate::objective::{Compared, Progress, Seen, Terms, ViewObjective, ViewTerm};
 use crate::random::Random;
+use crate::task::Readout;
 use crate::view::{DrawnView, ViewSet};
 
 /// The output variance as an objective on the tensors of scores.
@@ -86,7 +87,7 @@ impl Detector {
                 let seen = terms.evaluate(&*model.network, image, Progress::ONCE, &random, true)?;
                 Ok((-seen.value / share, seen.gradient.map(|g| scaled(g, -1.0 / share))))
             }
-            Measure::Variance(_) if model.task.name() == "instance" => {
+            Measure::Variance(_) if model.task.readout() == Readout::Objects => {
                 let reason = "has no gradient where objects are matched; use equivariance or invariance";
                 Err(Error::setting(format!("detector {}", self.name), reason))
             }

@@ -11,7 +11,6 @@ use crate::error::Result;
 use crate::image::Image;
 use crate::model::Model;
 use crate::network::Extents;
-use crate::task::Prediction;
 use crate::task::instance::{Instance, Mask, confident};
 use crate::view::DrawnView as View;
 
@@ -36,10 +35,8 @@ pub fn instance_variance(model: &Model, image: &Image, views: &[View]) -> Result
 }
 
 fn instances(model: &Model, image: &Image) -> Result<Vec<Instance>> {
-    Ok(match model.predict(image)? {
-        Prediction::Instances(all) => confident(&all).into_iter().cloned().collect(),
-        _ => Vec::new(),
-    })
+    let found = model.predict(image)?;
+    Ok(confident(found.instances().unwrap_or_default()).into_iter().cloned().collect())
 }
 
 /// One view's way back, and what of the image it saw.

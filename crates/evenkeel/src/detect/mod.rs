@@ -30,7 +30,7 @@ use crate::objective::{
     Bank, Contrastive, Equivariance, Invariance, Pairing, Progress, Rotation, Terms, ViewObjective, ViewTerm,
 };
 use crate::random::Random;
-use crate::task::best_classes;
+use crate::task::{Readout, best_classes};
 use crate::view::{DrawnView as View, ViewSet};
 
 /// How outputs are compared.
@@ -123,7 +123,7 @@ impl Detector {
     pub fn score(&self, model: &Model, image: &Image) -> Result<f64> {
         let random = Random::new(self.seed);
         match &self.measure {
-            Measure::Variance(_) if model.task.name() == "instance" => {
+            Measure::Variance(_) if model.task.readout() == Readout::Objects => {
                 instance_variance(model, image, &self.views.draw(&random))
             }
             Measure::Variance(outputs) => {

@@ -140,7 +140,18 @@ impl LabelMap {
     /// # Errors
     /// If a label has no colour in the palette, or the file cannot be written.
     pub fn save_png(&self, path: impl AsRef<Path>, palette: Option<&Palette>) -> Result<()> {
-        let path = path.as_ref();
+        write_atomically(path.as_ref(), &self.encoded(palette, path.as_ref())?)
+    }
+
+    /// The same file in memory.
+    ///
+    /// # Errors
+    /// If a label has no colour in the palette.
+    pub fn encode_png(&self, palette: Option<&Palette>) -> Result<Vec<u8>> {
+        self.encoded(palette, Path::new("label map"))
+    }
+
+    fn encoded(&self, palette: Option<&Palette>, path: &Path) -> Result<Vec<u8>> {
         let wide = self.labels.iter().any(|&l| l > 255);
         let mut layout = Layout {
             height: self.height,
@@ -151,7 +162,7 @@ impl LabelMap {
         };
         if wide {
             let samples: Vec<u8> = self.labels.iter().flat_map(|l| l.to_be_bytes()).collect();
-            return write_atomically(path, &encode_png(&layout, &samples, path)?);
+            return encode_png(&layout, &samples, path);
         }
         let mut colours = vec![0; 3 * 256];
         if let Some(palette) = palette {
@@ -166,7 +177,7 @@ impl LabelMap {
             layout.palette = Some(&colours);
         }
         let samples: Vec<u8> = self.labels.iter().map(|&l| l as u8).collect();
-        write_atomically(path, &encode_png(&layout, &samples, path)?)
+        encode_png(&layout, &samples, path)
     }
 
     /// The map painted with the palette.

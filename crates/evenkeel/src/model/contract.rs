@@ -3,6 +3,7 @@
 //! input = (pixel·scale − mean) / std, channel by channel in the network's own order. Nothing is guessed: every field that changes
 //! the numbers must be written down, unknown fields are refused, and the whole is checked against the network at load.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -10,15 +11,14 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::image::{Palette, write_atomically};
 use crate::network::{PixelRule, TensorNames};
-use crate::task::{check_task, instance::InstanceRule};
+use crate::task::TaskKind;
 
 /// What must be known to use a network.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Contract {
-    /// `classification`, `semantic` or `instance`.
+    /// The name of a task of [`crate::task::TASKS`].
     pub task: String,
-    /// The tensor of class scores (before softmax); for instances, the list of the head's tensors.
+    /// The tensor of class scores (before softmax) or of values; for instances, the list of the head's tensors.
     pub output: TensorNames,
     /// The tensor of features that views are compared on; a list of them is compared each by itself and summed.
     pub feature: TensorNames,
@@ -27,9 +27,9 @@ pub struct Contract {
     /// Names and colours.
     #[serde(default)]
     pub classes: Classes,
-    /// How instances are read off the head; only for the task `instance`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub instance: Option<InstanceRule>,
+    /// The task's own table, under the task's name; any other name is refused.
+    #[serde(flatten)]
+    pub tables: BTreeMap<String, toml::Value>,
 }
 
 /// How pixels become input.
@@ -180,7 +180,16 @@ impl Contract {
     /// # Errors
     /// Naming the field.
     pub fn check(&self) -> Result<()> {
-        check_task(&self.task, self.instance.as_ref())?;
+        let kind = TaskKind::find(&self.task)?;
+        if let Some((name, _)) = self.tables.iter().find(|(name, own)| **name != self.task || !own.is_table())
+        {
+            let reason = match TaskKind::find(name) {
+                Ok(_) => format!("has no meaning for the task {}", self.task),
+                Err(_) => "is no field of a contract".into(),
+            };
+            return Err(Error::setting(format!("[{name}]"), reason));
+        }
+        kind.check(self.own_table())?;
         for (field, names) in [("output", &self.output), ("feature", &self.feature)] {
             if names.is_empty() || names.iter().any(String::is_empty) {
                 return Err(Error::setting(field, "must name at least one tensor"));
@@ -205,6 +214,24 @@ impl Contract {
             ));
         }
         self.palette().map(|_| ())
+    }
+
+    /// The task's own table.
+    pub fn own_table(&self) -> Option<&toml::Table> {
+        self.tables.get(&self.task).and_then(toml::Value::as_table)
+    }
+
+    /// The same with this table of the task's own, a struct with named fields.
+    ///
+    /// # Errors
+    /// If it has no form in TOML.
+    pub fn with_table(mut self, own: &impl Serialize) -> Result<Self> {
+        let fail = |reason: String| Error::setting(format!("[{}]", self.task), reason);
+        // by way of text, which keeps 0.01 of 32 bits what a person would write
+        let text = toml::to_string(own).map_err(|e| fail(e.to_string()))?;
+        let table: toml::Table = text.parse().map_err(|e: toml::de::Error| fail(e.to_string()))?;
+        self.tables.insert(self.task.clone(), toml::Value::Table(table));
+        Ok(self)
     }
 
     /// The colours.

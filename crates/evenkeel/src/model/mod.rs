@@ -6,15 +6,14 @@
 mod contract;
 mod engine;
 mod file;
-mod letterbox;
 
 #[cfg(test)]
 mod tests;
 
+pub use crate::view::Letterbox;
 pub use contract::{Classes, Contract, InputRule, Order, PaletteRule, ResizeRule};
 pub use engine::Engine;
 pub use file::ModelFile;
-pub use letterbox::Letterbox;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,8 +23,7 @@ use evenkeel_network::zoo::Checkpoint;
 use crate::error::{Error, Result};
 use crate::image::{Image, LabelMap, Palette};
 use crate::network::{Executor, Network, Preprocessed, Tensor, TensorNames};
-use crate::task::{Prediction, Task, task_named};
-use crate::view::Sampler;
+use crate::task::{ClassInfo, Prediction, Task, TaskKind};
 
 /// Images with a shorter side than this are refused, unless a network takes no other: nothing is left of them in a smaller view.
 const SMALLEST: usize = 8;
@@ -136,7 +134,7 @@ impl Model {
             }
             (fixed, declared) => fixed.or(declared.map(|[h, w]| (h, w))),
         };
-        let task = task_named(&contract.task, contract.instance.as_ref(), weights)?;
+        let task = TaskKind::find(&contract.task)?.make(contract.own_table(), weights)?;
         let mut model = Self {
             size,
             multiple: contract.input.multiple,
@@ -196,22 +194,10 @@ impl Model {
     }
 
     fn resized(&self, image: &Image) -> Result<Image> {
-        let size = image.size();
-        let wanted = self.wanted(size)?;
-        if wanted == size {
+        if self.wanted(image.size())? == image.size() {
             return Ok(image.clone());
         }
-        if self.resize == ResizeRule::Letterbox {
-            return Letterbox::new(size, wanted).apply(image);
-        }
-        let part = self.part(size, wanted);
-        let rows = (0..3).flat_map(|c| (0..part.height).map(move |y| (c, y)));
-        let line = |(c, y): (usize, usize)| {
-            image.plane(c)[(part.top + y) * size.1 + part.left..][..part.width].iter().copied()
-        };
-        let kept: Vec<f32> = rows.flat_map(line).collect();
-        let pixels = Sampler::resize((part.height, part.width), wanted).apply(&kept, 3);
-        Image::new(wanted.0, wanted.1, pixels)
+        self.framing(image.size())?.apply(image)
     }
 
     /// The label map of an image, brought to the network's size as [`Model::fit`] brings the image.
@@ -219,46 +205,30 @@ impl Model {
     /// # Errors
     /// As [`Model::fit`].
     pub fn fit_labels(&self, map: &LabelMap) -> Result<LabelMap> {
-        let size = map.size();
-        let wanted = self.wanted(size)?;
-        if self.resize == ResizeRule::Letterbox {
-            return Letterbox::new(size, wanted).apply_labels(map);
-        }
-        let part = self.part(size, wanted);
-        let line =
-            |y: usize| map.labels()[(part.top + y) * size.1 + part.left..][..part.width].iter().copied();
-        let kept = LabelMap::new(part.height, part.width, (0..part.height).flat_map(line).collect())?;
-        Ok(kept.resized(wanted.0, wanted.1))
+        self.framing(map.size())?.apply_labels(map)
     }
 
-    /// The part of an image that is kept before it is resized.
-    fn part(&self, (h, w): (usize, usize), wanted: (usize, usize)) -> Part {
-        if self.resize != ResizeRule::Crop {
-            return Part { top: 0, left: 0, height: h, width: w };
-        }
-        let scale = (h as f64 / wanted.0 as f64).min(w as f64 / wanted.1 as f64);
-        let side = |n: usize, most: usize| ((n as f64 * scale).round() as usize).clamp(1, most);
-        let (height, width) = (side(wanted.0, h), side(wanted.1, w));
-        Part { top: (h - height) / 2, left: (w - width) / 2, height, width }
-    }
-
-    /// Where an image of this size stands once [`Model::fit`] has brought it to the network's size: the way back for masks.
+    /// Where an image of this size stands once [`Model::fit`] has brought it to the network's size: the way back for what is said of it.
     ///
     /// # Errors
-    /// If there is no way back, because parts of the image are cut off.
+    /// As [`Model::fit`].
     pub fn framing(&self, image: (usize, usize)) -> Result<Letterbox> {
-        match (self.size, self.resize) {
-            (Some(frame), _) if frame == image => Ok(Letterbox::stretched(image, frame)),
-            (Some(frame), ResizeRule::Letterbox) => Ok(Letterbox::new(image, frame)),
-            (Some(frame), ResizeRule::Stretch) => Ok(Letterbox::stretched(image, frame)),
-            (None, _) => {
-                let cut = |side: usize| side / self.multiple * self.multiple;
-                Ok(Letterbox::stretched(image, (cut(image.0), cut(image.1))))
-            }
-            (Some(_), ResizeRule::Refuse | ResizeRule::Crop) => Err(Error::setting(
-                "input.resize",
-                "cuts parts of the image off; letterbox or stretch keeps them",
-            )),
+        let wanted = self.wanted(image)?;
+        Ok(match self.resize {
+            _ if wanted == image => Letterbox::stretched(image, image),
+            ResizeRule::Letterbox => Letterbox::new(image, wanted),
+            ResizeRule::Crop => Letterbox::cropped(image, wanted),
+            ResizeRule::Stretch | ResizeRule::Refuse => Letterbox::stretched(image, wanted),
+        })
+    }
+
+    /// The names, colours and numbers of the classes.
+    pub fn class_info(&self) -> ClassInfo<'_> {
+        ClassInfo {
+            names: &self.class_names,
+            palette: self.palette.as_ref(),
+            ids: &self.class_ids,
+            count: self.classes,
         }
     }
 
@@ -294,12 +264,4 @@ impl Model {
     pub fn predict(&self, image: &Image) -> Result<Prediction> {
         self.task.predict(&self.scores(image)?, image.size())
     }
-}
-
-/// A window of an image.
-struct Part {
-    top: usize,
-    left: usize,
-    height: usize,
-    width: usize,
 }

@@ -20,7 +20,7 @@ fn contract() -> Contract {
             multiple: 8,
         },
         classes: Classes { palette: Some(PaletteRule::Named("voc:21".into())), ..Classes::default() },
-        instance: None,
+        tables: Default::default(),
     }
 }
 

@@ -8,11 +8,13 @@
 mod executor;
 mod names;
 mod preprocessed;
+mod softmax;
 mod tensor;
 
 pub use executor::Executor;
 pub use names::TensorNames;
 pub use preprocessed::{PixelRule, Preprocessed};
+pub(crate) use softmax::{log_softmax, pull_softmax, softmax};
 pub use tensor::{Extents, SharedValues, Tensor};
 
 use crate::error::{Error, Result};

@@ -8,10 +8,10 @@
 use rayon::prelude::*;
 
 use super::agreement::{Weights, weigh};
-use super::softmax::log_softmax;
 use super::views::undone;
 use super::{Compared, Cotangent, Seen, ViewObjective, softmax};
 use crate::error::{Error, Result};
+use crate::network::log_softmax;
 use crate::network::{Extents, Tensor, TensorNames};
 use crate::random::Random;
 use crate::task::argmax;

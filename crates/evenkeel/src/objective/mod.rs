@@ -15,7 +15,6 @@ mod learned;
 mod loss;
 mod passes;
 mod pooled;
-mod softmax;
 mod teach;
 mod views;
 
@@ -24,12 +23,12 @@ mod taught_tests;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub(crate) use crate::network::{pull_softmax, softmax};
 pub use consensus::{Consensus, Learned, Lesson, Target};
 pub use evaluate::{TermSum, Terms, ViewTerm};
 pub use learned::{Bank, Contrastive, Rotation};
 pub use loss::{Loss, LossKind};
 pub use pooled::Pooled;
-pub(crate) use softmax::{pull_softmax, softmax};
 pub use teach::Taught;
 pub use views::{Equivariance, Invariance, Pairing};
 

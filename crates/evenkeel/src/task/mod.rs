@@ -1,44 +1,30 @@
-//! Tasks: what a network's scores mean, what is true, and how right an answer is.
+//! Tasks: what a network's scores mean, what is true, how right an answer is, and how it is shown.
 //!
-//! One seam for classification, semantic and instance segmentation. For the first two, scores are `[classes, h, w]` (a classifier's
-//! have one cell), a truth becomes one label per cell of the label grid, and losses are means over labelled cells. Instance
-//! segmentation brings a loss of its own ([`ScoreLoss`]).
+//! One folder for each task, one line for each in [`TASKS`]; nobody outside asks which task it is. For classes, scores are `[classes, h, w]` (a classifier's have
+//! one cell), a truth becomes one label per cell of the label grid, and losses are means over labelled cells. Other tasks bring losses of their
+//! own ([`ScoreLoss`]). A [`Truth`] and a [`Prediction`] are opaque: a task's folder adds constructors and typed accessors to them.
 
+pub mod classification;
 pub mod instance;
+mod kind;
+mod painting;
+mod prediction;
+pub mod semantic;
+mod truth;
+
+pub use classification::Classification;
+pub use kind::{OwnTensors, TASKS, TaskKey, TaskKind};
+pub use painting::{LegendEntry, Painting, ScaleBar};
+pub use prediction::{AnswerFile, ClassInfo, Prediction, PredictionData};
+pub use semantic::{Semantic, mean_iou};
+pub use truth::{Truth, TruthData, TruthSource};
 
 use std::sync::Arc;
 
-use evenkeel_network::zoo::Checkpoint;
-
 use crate::error::{Error, Result};
-use crate::image::{IGNORED, LabelMap};
 use crate::network::{Extents, Tensor};
-use crate::view::Sampler;
-use instance::{Instance, InstanceRule, Instances};
 
-/// What is true of an image, or what an attacker wants said of it.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Truth {
-    /// One class for the whole image.
-    Class(usize),
-    /// A class per pixel.
-    Map(LabelMap),
-    /// Each object.
-    Instances(Vec<Instance>),
-}
-
-/// What a network says of an image.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Prediction {
-    /// One class for the whole image.
-    Class(usize),
-    /// A class per pixel.
-    Map(LabelMap),
-    /// Each object, the most confident first.
-    Instances(Vec<Instance>),
-}
-
-/// One label per cell of a grid; [`IGNORED`] cells count for nothing.
+/// One label per cell of a grid; [`crate::image::IGNORED`] cells count for nothing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Labels {
     /// (height, width) of the grid.
@@ -56,7 +42,7 @@ pub trait ScoreLoss: std::fmt::Debug + Send + Sync {
     fn evaluate(&self, scores: &Tensor) -> Result<(f64, Vec<f32>)>;
 }
 
-/// What the tensors of scores hold, for those who combine several answers to one.
+/// What the tensors of scores hold, for those who compare or combine several answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readout {
     /// Scores of classes, whose softmax are probabilities.
@@ -69,8 +55,13 @@ pub enum Readout {
 
 /// What the scores of a network are about.
 pub trait Task: Send + Sync {
+    /// Its line in the table of tasks.
+    fn kind(&self) -> &'static TaskKind;
+
     /// Its name in settings.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &'static str {
+        self.kind().name
+    }
 
     /// The answer for an image of this (height, width).
     ///
@@ -79,17 +70,13 @@ pub trait Task: Send + Sync {
     fn predict(&self, scores: &Tensor, size: (usize, usize)) -> Result<Prediction>;
 
     /// What its scores hold.
-    fn readout(&self) -> Readout {
-        Readout::Classes
-    }
+    fn readout(&self) -> Readout;
 
-    /// How many classes the scores tell apart.
+    /// How many classes the scores tell apart; 0 where there are none. Refuses scores that are not of such a task.
     ///
     /// # Errors
-    /// If the scores have another form than the task's.
-    fn classes(&self, scores: &Tensor) -> Result<usize> {
-        Ok(scores.extents("scores")?.channels)
-    }
+    /// If the scores have another form than the task's, saying which task they could be of.
+    fn classes(&self, scores: &Tensor) -> Result<usize>;
 
     /// The loss at a truth, if the task has one of its own; otherwise losses are made from [`Task::labels`].
     fn own_loss(&self, _: &Truth) -> Option<Result<Arc<dyn ScoreLoss>>> {
@@ -99,21 +86,56 @@ pub trait Task: Send + Sync {
     /// The truth as labels for losses on `scores`.
     ///
     /// # Errors
-    /// If the truth is of another task, has labels beyond the classes, or the size of another image.
-    fn labels(&self, truth: &Truth, scores: Extents, size: (usize, usize)) -> Result<Labels>;
+    /// If the truth is of another task, has labels beyond the classes, or the size of another image; or if the task has no label per cell.
+    fn labels(&self, _truth: &Truth, _scores: Extents, _size: (usize, usize)) -> Result<Labels> {
+        let reason =
+            "has a loss of its own and no label per cell; attacks that need one cannot be made on it";
+        Err(Error::setting("loss", format!("the task {} {reason}", self.name())))
+    }
 
     /// How right an answer is, from 0 (all wrong) to 1: what an attack lowers.
     fn score(&self, prediction: &Prediction, truth: &Truth) -> f64;
 
-    /// The answer as a truth, for attacks without labels and for targets taken from another image.
-    fn as_truth(&self, prediction: &Prediction) -> Truth {
-        match prediction {
-            Prediction::Class(class) => Truth::Class(*class),
-            Prediction::Map(map) => Truth::Map(map.clone()),
-            Prediction::Instances(all) => {
-                Truth::Instances(instance::confident(all).into_iter().cloned().collect())
-            }
-        }
+    /// The same from scores, for an image of this (height, width): what an attack asks at every step.
+    ///
+    /// # Errors
+    /// As [`Task::predict`].
+    fn score_of(&self, scores: &Tensor, size: (usize, usize), truth: &Truth) -> Result<f64> {
+        Ok(self.score(&self.predict(scores, size)?, truth))
+    }
+
+    /// The score to an attacker's target from which on it counts as reached.
+    fn reached(&self) -> f64 {
+        0.5
+    }
+
+    /// Refuses a truth that is not about an image of this size with so many classes; `what` names it in messages.
+    ///
+    /// # Errors
+    /// Saying what is wrong.
+    fn check_truth(&self, truth: &Truth, classes: usize, size: (usize, usize), what: &str) -> Result<()>;
+
+    /// The truth about a picture in the network's frame, from what a person gave.
+    ///
+    /// # Errors
+    /// If it cannot be read or is not about the picture.
+    fn read_truth(&self, source: &TruthSource<'_>) -> Result<Truth>;
+
+    /// What an attacker wants said, from his words (`permuted`, a class, or what else the task knows); `None` if these are not words but a file.
+    ///
+    /// # Errors
+    /// If the words make no sense for the task.
+    fn target(&self, wish: &str, truth: &Truth, classes: &ClassInfo<'_>, seed: u64) -> Result<Option<Truth>>;
+
+    /// How wrong the outputs (probabilities or values `[channels, cells]`) are at every cell, `None` where nothing is known; for error estimates.
+    ///
+    /// # Errors
+    /// If the truth is of another task, or the task's error cannot be estimated.
+    fn cell_errors(&self, _outputs: &[f32], _extents: Extents, _truth: &Truth) -> Result<Vec<Option<f32>>> {
+        Err(Error::setting(
+            "error estimate",
+            format!("is about cells, which the task {} does not have", self.name()),
+        ))
     }
 }
 
@@ -142,167 +164,25 @@ fn size_words((height, width): (usize, usize)) -> String {
     format!("{width}x{height}")
 }
 
-/// One class for the whole image.
-#[derive(Clone, Copy, Debug)]
-pub struct Classification;
-
-impl Task for Classification {
-    fn name(&self) -> &'static str {
-        "classification"
-    }
-
-    fn predict(&self, scores: &Tensor, _: (usize, usize)) -> Result<Prediction> {
-        let extents = scores.extents("scores")?;
-        scores.check_finite("scores")?;
-        match extents.cells() {
-            1 => Ok(Prediction::Class(argmax(scores.data()))),
-            _ => Err(Error::mismatch(
-                "scores of a classifier",
-                "[1, classes]",
-                format!("{:?}", scores.shape()),
-            )),
+/// The number of classes in scores of classes; one is none.
+fn class_count(scores: &Tensor, task: &str) -> Result<usize> {
+    match scores.extents("scores")?.channels {
+        1 => {
+            let hint =
+                "it gives values, not class scores: declare the task `regression`, whose range may be 0 to 1";
+            Err(Error::setting(format!("task {task}"), format!("the output has one channel; {hint}")))
         }
-    }
-
-    fn labels(&self, truth: &Truth, scores: Extents, _: (usize, usize)) -> Result<Labels> {
-        match *truth {
-            Truth::Class(class) if class < scores.channels => {
-                Ok(Labels { size: (1, 1), labels: vec![class as u16] })
-            }
-            Truth::Class(label) => {
-                Err(Error::UnknownClass { what: "label".into(), label, classes: scores.channels })
-            }
-            _ => {
-                Err(Error::mismatch("truth of a classifier", "one class", "a label for each pixel or object"))
-            }
-        }
-    }
-
-    fn score(&self, prediction: &Prediction, truth: &Truth) -> f64 {
-        match (prediction, truth) {
-            (Prediction::Class(said), Truth::Class(is)) if said == is => 1.0,
-            _ => 0.0,
-        }
+        classes => Ok(classes),
     }
 }
 
-/// One class per pixel. The score of an answer is the mean IoU over the classes in it or in the truth.
-#[derive(Clone, Copy, Debug)]
-pub struct Semantic;
-
-impl Task for Semantic {
-    fn name(&self) -> &'static str {
-        "semantic"
+/// Where every class goes in a seeded renaming that leaves none in place: a random cyclic order, each class becoming the next one of it.
+fn permutation(classes: usize, seed: u64) -> Result<Vec<usize>> {
+    if classes < 2 {
+        return Err(Error::setting("permuted target", "needs at least 2 classes"));
     }
-
-    fn predict(&self, scores: &Tensor, size: (usize, usize)) -> Result<Prediction> {
-        let extents = scores.extents("scores")?;
-        scores.check_finite("scores")?;
-        let labels = if extents.size() == size {
-            best_classes(scores.data(), extents)
-        } else {
-            let scaled = Sampler::resize(extents.size(), size).apply(scores.data(), extents.channels);
-            best_classes(&scaled, Extents { channels: extents.channels, height: size.0, width: size.1 })
-        };
-        Ok(Prediction::Map(LabelMap::new(size.0, size.1, labels)?))
-    }
-
-    fn labels(&self, truth: &Truth, scores: Extents, size: (usize, usize)) -> Result<Labels> {
-        let Truth::Map(map) = truth else {
-            return Err(Error::mismatch("truth of a segmenter", "a label map", "a class or objects"));
-        };
-        if map.size() != size {
-            return Err(Error::mismatch("label map", size_words(size), size_words(map.size())));
-        }
-        map.check_classes(scores.channels, "label map")?;
-        Ok(Labels { size: map.size(), labels: map.labels().to_vec() })
-    }
-
-    fn score(&self, prediction: &Prediction, truth: &Truth) -> f64 {
-        match (prediction, truth) {
-            (Prediction::Map(said), Truth::Map(is)) => mean_iou(said.labels(), is.labels()),
-            _ => 0.0,
-        }
-    }
-}
-
-/// The mean over classes of intersection over union; classes in neither are left out, ignored pixels count for nothing.
-pub fn mean_iou(said: &[u16], is: &[u16]) -> f64 {
-    let classes = said.iter().chain(is).filter(|&&l| l != IGNORED).max().map_or(0, |&l| usize::from(l) + 1);
-    let (mut both, mut said_count, mut is_count) =
-        (vec![0u64; classes], vec![0u64; classes], vec![0u64; classes]);
-    for (&said, &is) in said.iter().zip(is).filter(|&(_, &is)| is != IGNORED) {
-        is_count[usize::from(is)] += 1;
-        if said != IGNORED {
-            said_count[usize::from(said)] += 1;
-            both[usize::from(is)] += u64::from(said == is);
-        }
-    }
-    let present: Vec<usize> = (0..classes).filter(|&c| said_count[c] + is_count[c] > 0).collect();
-    if present.is_empty() {
-        return 1.0;
-    }
-    let iou = |c: usize| both[c] as f64 / (said_count[c] + is_count[c] - both[c]) as f64;
-    present.iter().map(|&c| iou(c)).sum::<f64>() / present.len() as f64
-}
-
-/// Refuses a task that is not there, and a way to read instances where it is missing or not wanted.
-///
-/// # Errors
-/// Listing the names there are, or saying what is wrong.
-pub fn check_task(name: &str, instances: Option<&InstanceRule>) -> Result<()> {
-    match (name, instances) {
-        ("classification" | "semantic", None) => Ok(()),
-        ("instance", Some(rule)) => rule.check(),
-        ("instance", None) => Err(Error::setting("task instance", "needs a table [instance]")),
-        ("classification" | "semantic", Some(_)) => {
-            Err(Error::setting("[instance]", format!("has no meaning for the task {name}")))
-        }
-        (other, _) => {
-            Err(Error::setting(format!("task {other}"), "is not one of classification, semantic, instance"))
-        }
-    }
-}
-
-/// The task of this name; instance segmentation needs to be told how instances are read. `weights` are the network's own with the name
-/// of their architecture, for heads that need them.
-///
-/// # Errors
-/// As [`check_task`], and if the network is not one whose instances can be read so.
-pub fn task_named(
-    name: &str,
-    instances: Option<&InstanceRule>,
-    weights: Option<&Checkpoint>,
-) -> Result<Box<dyn Task>> {
-    check_task(name, instances)?;
-    Ok(match instances {
-        Some(rule) => Box::new(Instances::new(rule.clone(), weights)?),
-        None if name == "classification" => Box::new(Classification),
-        None => Box::new(Semantic),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn iou_leaves_out_what_is_nowhere() {
-        assert_eq!(mean_iou(&[0, 0, 1, 1], &[0, 0, 1, 1]), 1.0);
-        assert_eq!(mean_iou(&[0, 0, 3, 3], &[0, 0, 1, 255]), 1.0 / 3.0);
-        assert_eq!(mean_iou(&[7, 7], &[255, 255]), 1.0, "nothing labelled, nothing wrong");
-    }
-
-    #[test]
-    fn labels_of_the_wrong_kind_are_refused() {
-        let extents = Extents { channels: 3, height: 2, width: 2 };
-        let map = |labels: Vec<u16>| Truth::Map(LabelMap::new(2, 2, labels).unwrap());
-        assert!(Semantic.labels(&map(vec![0, 1, 2, 255]), extents, (2, 2)).is_ok());
-        let sentence = Semantic.labels(&map(vec![0, 1, 3, 0]), extents, (2, 2)).unwrap_err().to_string();
-        assert!(sentence.contains("label 3"), "{sentence}");
-        let sentence = Semantic.labels(&map(vec![0; 4]), extents, (4, 3)).unwrap_err().to_string();
-        assert_eq!(sentence, "label map: expected 3x4, got 2x2");
-        assert!(Semantic.labels(&Truth::Class(0), extents, (2, 2)).is_err());
-        assert!(Classification.labels(&Truth::Class(3), extents, (2, 2)).is_err());
-    }
+    let order = crate::random::Random::new(seed).order(classes);
+    let mut next = vec![0; classes];
+    (0..classes).for_each(|i| next[order[i]] = order[(i + 1) % classes]);
+    Ok(next)
 }

@@ -60,7 +60,7 @@ pub fn cifar_model(folder: &Path, net: &Net) -> Model {
             multiple: 1,
         },
         classes: Classes::default(),
-        instance: None,
+        tables: Default::default(),
     };
     Model::with_contract(folder.join("models").join(format!("{}.onnx", net.file)), &contract).unwrap()
 }
@@ -101,7 +101,7 @@ pub fn cityscapes_model(folder: &Path, net: &str, feature: Option<&str>) -> Mode
         feature: feature.unwrap_or(scores).into(),
         input,
         classes: Classes::default(),
-        instance: None,
+        tables: Default::default(),
     };
     Model::with_contract(folder.join("models").join(format!("{file}.onnx")), &contract).unwrap()
 }

@@ -5,6 +5,7 @@
 //! quality: Σ IoU of the pairs / (pairs + half the false and half the missed), pairs being of one class and overlapping by more
 //! than half, confident predictions first.
 
+mod answer;
 mod mask;
 mod mask_rcnn;
 mod overlay;
@@ -25,9 +26,47 @@ use std::sync::Arc;
 use evenkeel_network::zoo::Checkpoint;
 use serde::{Deserialize, Serialize};
 
-use super::{Labels, Prediction, Readout, ScoreLoss, Task, Truth};
+use super::kind::settings;
+use super::{
+    ClassInfo, Prediction, Readout, ScoreLoss, Task, TaskKey, TaskKind, Truth, TruthSource, permutation,
+};
 use crate::error::{Error, Result};
-use crate::network::{Extents, Tensor, TensorNames};
+use crate::network::{Tensor, TensorNames};
+
+pub(super) const KIND: TaskKind = TaskKind {
+    name: "instance",
+    about: "each object with its class, confidence, box and mask",
+    figure: "mask-ap",
+    estimates_error: false,
+    keys: &[
+        key("head", "the head: yolo-seg, or mask-rcnn, which knows its tensors", None),
+        key("confidence", "instances less sure than this are dropped", Some("0.01")),
+        key(
+            "overlap",
+            "of two boxes of one class that overlap by more than this, one is dropped",
+            Some("0.7"),
+        ),
+        key("most", "the most instances kept in an image", Some("100")),
+    ],
+    tensors: |own| {
+        let Some(name) = own.get("head").and_then(toml::Value::as_str) else { return Ok((None, None)) };
+        let head = NamedHead::find(name)?;
+        Ok((head.output.map(|output| output()), head.feature.map(|feature| feature())))
+    },
+    check: |own| rule_of(own)?.check(),
+    make: |own, weights| Ok(Box::new(Instances::new(rule_of(own)?, weights)?)),
+};
+
+const fn key(name: &'static str, help: &'static str, default: Option<&'static str>) -> TaskKey {
+    TaskKey { name, help, default }
+}
+
+fn rule_of(own: Option<&toml::Table>) -> Result<InstanceRule> {
+    if own.is_none() {
+        return Err(Error::setting("task instance", "needs a table [instance]"));
+    }
+    settings("instance", own)
+}
 
 /// Predictions at least this sure count as said; the others only serve precision-recall curves.
 pub const CONFIDENT: f32 = 0.25;
@@ -161,18 +200,13 @@ impl Instances {
     }
 }
 
-fn wrong_truth(truth: &Truth) -> Error {
-    let got = match truth {
-        Truth::Class(_) => "one class",
-        Truth::Map(_) => "a label map",
-        Truth::Instances(_) => "instances",
-    };
-    Error::mismatch("truth of an instance segmenter", "instances", got)
+fn objects_of(truth: &Truth) -> Result<&[Instance]> {
+    truth.instances().ok_or_else(|| truth.mismatch("truth of an instance segmenter", "instances"))
 }
 
 impl Task for Instances {
-    fn name(&self) -> &'static str {
-        "instance"
+    fn kind(&self) -> &'static TaskKind {
+        &KIND
     }
 
     fn readout(&self) -> Readout {
@@ -185,30 +219,56 @@ impl Task for Instances {
 
     fn predict(&self, scores: &Tensor, size: (usize, usize)) -> Result<Prediction> {
         scores.check_finite("scores")?;
-        Ok(Prediction::Instances(self.head.instances(scores, size, &self.rule)?))
-    }
-
-    fn labels(&self, _: &Truth, _: Extents, _: (usize, usize)) -> Result<Labels> {
-        Err(Error::setting(
-            "loss",
-            "instance segmentation has a loss of its own and no label per cell; attacks that need one cannot be made on it",
-        ))
+        Ok(Prediction::of_instances(size, self.head.instances(scores, size, &self.rule)?))
     }
 
     fn own_loss(&self, truth: &Truth) -> Option<Result<Arc<dyn ScoreLoss>>> {
-        Some(match truth {
-            Truth::Instances(truth) => {
-                Ok(Arc::new(InstanceLoss { head: self.head.clone(), truth: truth.clone() }))
-            }
-            other => Err(wrong_truth(other)),
-        })
+        let loss = |truth: &[Instance]| -> Arc<dyn ScoreLoss> {
+            Arc::new(InstanceLoss { head: self.head.clone(), truth: truth.to_vec() })
+        };
+        Some(objects_of(truth).map(loss))
     }
 
     fn score(&self, prediction: &Prediction, truth: &Truth) -> f64 {
-        match (prediction, truth) {
-            (Prediction::Instances(said), Truth::Instances(is)) => panoptic_quality(said, is),
+        match (prediction.instances(), truth.instances()) {
+            (Some(said), Some(is)) => panoptic_quality(said, is),
             _ => 0.0,
         }
+    }
+
+    fn check_truth(&self, truth: &Truth, classes: usize, _: (usize, usize), what: &str) -> Result<()> {
+        match objects_of(truth)?.iter().find(|object| object.class >= classes && classes > 0) {
+            Some(wild) => Err(Error::UnknownClass { what: what.into(), label: wild.class, classes }),
+            None => Ok(()),
+        }
+    }
+
+    fn read_truth(&self, source: &TruthSource<'_>) -> Result<Truth> {
+        Ok(Truth::of_instances((source.objects)(source)?))
+    }
+
+    /// `permuted`; a class that every object is to be taken for; `vanish:CLASS`; `recast:CLASS:CLASS`.
+    fn target(&self, wish: &str, truth: &Truth, classes: &ClassInfo<'_>, seed: u64) -> Result<Option<Truth>> {
+        let objects = objects_of(truth)?;
+        let words: Vec<&str> = wish.split(':').collect();
+        let with = |rename: &dyn Fn(usize) -> usize| -> Vec<Instance> {
+            objects.iter().map(|o| Instance { class: rename(o.class), ..o.clone() }).collect()
+        };
+        Ok(Some(Truth::of_instances(match words.as_slice() {
+            ["vanish", class] => without(objects, classes.class(class)?),
+            ["recast", from, to] => recast(objects, classes.class(from)?, classes.class(to)?),
+            ["vanish" | "recast", ..] => {
+                return Err(Error::setting(wish, "vanish:CLASS or recast:CLASS:CLASS is needed"));
+            }
+            ["permuted"] => {
+                let next = permutation(classes.count, seed)?;
+                with(&|class| next[class % next.len()])
+            }
+            _ => match classes.class(wish) {
+                Ok(class) => with(&|_| class),
+                Err(_) => return Ok(None),
+            },
+        })))
     }
 }
 

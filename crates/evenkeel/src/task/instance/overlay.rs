@@ -3,6 +3,24 @@
 use super::Instance;
 use crate::error::{Error, Result};
 use crate::image::{Image, Palette};
+use crate::task::{ClassInfo, LegendEntry};
+
+/// Objects that a legend lists.
+const LISTED: usize = 20;
+
+/// The colour of the object at a place of the list; colour 0 of the palette is black.
+fn colour_of(place: usize) -> [u8; 3] {
+    Palette::of_voc(256).colours()[1 + place % 255]
+}
+
+/// Each object's colour, with its class and score.
+pub(super) fn legend(instances: &[&Instance], classes: &ClassInfo<'_>) -> Vec<LegendEntry> {
+    let entry = |(place, instance): (usize, &&Instance)| LegendEntry {
+        name: format!("{} {:.2}", classes.word(instance.class), instance.score),
+        colour: colour_of(place),
+    };
+    instances.iter().enumerate().take(LISTED).map(entry).collect()
+}
 
 /// The image with the instances over it, the least confident drawn first.
 ///
@@ -14,11 +32,9 @@ pub fn overlaid(image: &Image, instances: &[&Instance], opacity: f32) -> Result<
         let words = |(h, w): (usize, usize)| format!("{w}x{h}");
         return Err(Error::mismatch("mask over image", words((h, w)), words(other.mask.size())));
     }
-    let palette = Palette::of_voc(256);
     let mut out = image.clone();
     for (k, instance) in instances.iter().enumerate().rev() {
-        // colour 0 is black
-        let colour = palette.colours()[1 + k % 255].map(|c| f32::from(c) / 255.0);
+        let colour = colour_of(k).map(|c| f32::from(c) / 255.0);
         let mut paint = |y: usize, x: usize, opacity: f32| {
             for (channel, c) in colour.iter().enumerate() {
                 let value = &mut out.pixels_mut()[(channel * h + y) * w + x];

@@ -5,7 +5,7 @@
 use evenkeel_kernels::layout::Along;
 use evenkeel_kernels::softmax::{Kind, forward, pullback};
 
-use crate::network::Extents;
+use super::Extents;
 
 fn along(extents: Extents) -> Along {
     Along { outer: 1, length: extents.channels, inner: extents.cells() }
