@@ -9,7 +9,7 @@ use evenkeel::detect::DetectorKind;
 use evenkeel::settings::{Entry, read_by};
 use evenkeel::task::TASKS;
 use evenkeel_data::dataset::KINDS;
-use evenkeel_data::metric::METRICS;
+use evenkeel_data::metric::{Better, METRICS, Metric};
 use serde_json::{Value, json};
 
 use crate::knobs::flag;
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &ListArgs) -> Result<()> {
         }
         Table::Corruptions => lines(CORRUPTIONS.iter().map(|c| (c.name, c.about))),
         Table::Data => lines(KINDS.iter().map(|kind| (kind.name, kind.about))),
-        Table::Metrics => lines(METRICS.iter().map(|metric| (metric.name, metric.about))),
+        Table::Metrics => METRICS.iter().map(metric).collect(),
     };
     if args.json {
         println!("{}", Value::from(rows));
@@ -99,4 +99,14 @@ pub(crate) fn run(args: &ListArgs) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// A line of the table of metrics.
+fn metric(metric: &Metric) -> Value {
+    json!({
+        "name": metric.name,
+        "about": metric.about,
+        "tasks": metric.tasks,
+        "higher_is_better": metric.better == Better::Higher,
+    })
 }

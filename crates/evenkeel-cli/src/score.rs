@@ -4,7 +4,9 @@ use anyhow::{Result, ensure};
 use clap::{Args, Subcommand, ValueEnum};
 use evenkeel_data::dataset::{Offender, coco_json};
 use evenkeel_data::metric::instance::{FileComparison, NAMES, Regions};
-use evenkeel_data::metric::{Bootstrap, ClassOverlap, FolderComparison, Interval};
+use evenkeel_data::metric::{
+    Bootstrap, ClassComparison, ClassOverlap, FolderComparison, Interval, Metric, ValueComparison,
+};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -21,6 +23,10 @@ enum What {
     Instances(InstancesArgs),
     /// mIoU, per-class IoU and pixel accuracy of label maps
     Semantic(SemanticArgs),
+    /// Top-1, top-5, calibration error and confusion of classes
+    Classes(ClassesArgs),
+    /// MAE, RMSE, absolute relative error, delta < 1.25 and, for maps in [0, 1], max F-measure of maps of values
+    Regression(RegressionArgs),
 }
 
 #[derive(Debug, Args)]
@@ -56,6 +62,35 @@ struct SemanticArgs {
     /// True label of pixels that count for nothing
     #[arg(long, default_value_t = 255)]
     ignore: u16,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+#[derive(Debug, Args)]
+struct ClassesArgs {
+    /// Labels: CSV with the columns image,label, or JSON from image to label
+    labels: PathBuf,
+    /// Answers: CSV with the columns image,class[,p0,p1,...], what `predict --json` prints, or the folder of `predict --out`
+    answers: PathBuf,
+    /// Number of classes; as many as the files show if left out
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    classes: Option<u32>,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+#[derive(Debug, Args)]
+struct RegressionArgs {
+    /// Folder of true maps: .npy arrays or grey PNGs of up to 16 bits
+    ground_truth: PathBuf,
+    /// Folder of predicted maps, named as the true ones, or the folder of `predict --out`
+    predictions: PathBuf,
+    /// What one step of a PNG's numbers is worth (KITTI depth: 0.00390625)
+    #[arg(long, default_value_t = 1.0 / 65535.0, value_name = "VALUE")]
+    png_scale: f64,
+    /// A 0 in a true PNG means that nothing is known there
+    #[arg(long)]
+    zero_is_unknown: bool,
     #[command(flatten)]
     common: CommonArgs,
 }
@@ -104,7 +139,102 @@ pub(crate) fn run(args: ScoreArgs) -> Result<()> {
     match args.what {
         What::Instances(args) => instances(&args),
         What::Semantic(args) => semantic(&args),
+        What::Classes(args) => classes(&args),
+        What::Regression(args) => regression(&args),
     }
+}
+
+/// A metric with its figure and interval.
+type Found = (&'static Metric, Option<f64>, Option<Interval>);
+
+/// The figures of a task's metrics: for people, and for machines (names with underscores) with their intervals.
+fn figures(found: &[Found]) -> (String, Value, Value) {
+    let line = |(metric, figure, interval): &Found| {
+        let figure = figure.map_or("-".into(), |f| format!("{f:.6}"));
+        format!("\n{:<18} {figure}{}", metric.title, bracket(interval))
+    };
+    let key = |metric: &Metric| metric.name.replace(['-', '.'], "_");
+    let values = found.iter().map(|(metric, figure, _)| (key(metric), json!(figure))).collect();
+    let intervals = found.iter().map(|(metric, _, interval)| (key(metric), json!(interval))).collect();
+    (found.iter().map(line).collect(), values, intervals)
+}
+
+/// Refuses a score of nothing, and says in words what was left out.
+fn left_out(images: u64, unlabelled: u64, skipped: &[Offender]) -> Result<String> {
+    ensure!(
+        images > 0,
+        "nothing is left to score: {} files are broken and {unlabelled} images have no label",
+        skipped.len()
+    );
+    Ok(match unlabelled {
+        0 => String::new(),
+        _ => format!("; {unlabelled} without a label are left out"),
+    })
+}
+
+fn classes(args: &ClassesArgs) -> Result<()> {
+    let comparison = ClassComparison {
+        labels: &args.labels,
+        answers: &args.answers,
+        classes: args.classes.map(|classes| classes as usize),
+        plan: args.common.plan(),
+        skip_bad: args.common.skip_bad,
+    };
+    let (score, skipped) = comparison.score()?;
+    left_out(score.images(), 0, &skipped)?;
+    let of = |metric| {
+        let (figure, interval) = score.figure(metric, CONFIDENCE);
+        (metric, figure, interval)
+    };
+    let found: Vec<Found> = Metric::of_task("classification").map(of).collect();
+    let (lines, values, intervals) = figures(&found);
+    let matrix = score.confusion();
+    let mut text = format!("{} images, {} classes{lines}", score.images(), matrix.classes());
+    if matrix.classes() <= SHOWN_CLASSES {
+        text += "\nconfusion (rows: true class, columns: predicted)";
+        for row in matrix.rows() {
+            text += "\n";
+            row.iter().for_each(|count| text += &format!("{count:>7}"));
+        }
+    }
+    let report = json!({
+        "images": score.images(),
+        "figures": values,
+        "intervals": intervals,
+        "confusion": matrix.rows().collect::<Vec<_>>(),
+        "predicted_outside_classes": matrix.outside(),
+    });
+    args.common.print(&report, &text, &skipped)
+}
+
+/// A confusion matrix of more classes is left to --json.
+const SHOWN_CLASSES: usize = 25;
+
+fn regression(args: &RegressionArgs) -> Result<()> {
+    ensure!(args.png_scale.is_finite() && args.png_scale > 0.0, "--png-scale must be above 0");
+    let comparison = ValueComparison {
+        truth: &args.ground_truth,
+        predicted: &args.predictions,
+        png_scale: args.png_scale,
+        zero_is_unknown: args.zero_is_unknown,
+        plan: args.common.plan(),
+        skip_bad: args.common.skip_bad,
+    };
+    let (score, skipped) = comparison.score()?;
+    let without = left_out(score.images(), score.unlabelled(), &skipped)?;
+    let of = |metric| {
+        let (figure, interval) = score.figure(metric, CONFIDENCE);
+        (metric, figure, interval)
+    };
+    let found: Vec<Found> = Metric::of_task("regression").map(of).collect();
+    let (lines, values, intervals) = figures(&found);
+    let report = json!({
+        "images": score.images(),
+        "unlabelled": score.unlabelled(),
+        "figures": values,
+        "intervals": intervals,
+    });
+    args.common.print(&report, &format!("{} images{without}{lines}", score.images()), &skipped)
 }
 
 fn instances(args: &InstancesArgs) -> Result<()> {
@@ -174,11 +304,7 @@ fn semantic(args: &SemanticArgs) -> Result<()> {
         skip_bad: args.common.skip_bad,
     };
     let (score, skipped) = comparison.score()?;
-    ensure!(
-        score.images() > 0,
-        "nothing is left to score once the {} broken files are left out",
-        skipped.len()
-    );
+    let without = left_out(score.images(), score.unlabelled(), &skipped)?;
     let figures = score.figures();
     let headline = [
         ("mIoU", figures.mean_iou(), score.interval(CONFIDENCE, ClassOverlap::mean_iou)),
@@ -188,7 +314,7 @@ fn semantic(args: &SemanticArgs) -> Result<()> {
             score.interval(CONFIDENCE, ClassOverlap::pixel_accuracy),
         ),
     ];
-    let mut text = format!("{} images", score.images());
+    let mut text = format!("{} images{without}", score.images());
     for (name, figure, interval) in &headline {
         text += &format!(
             "\n{name:<15} {}{}",
@@ -211,6 +337,7 @@ fn semantic(args: &SemanticArgs) -> Result<()> {
     }
     let report = json!({
         "images": score.images(),
+        "unlabelled": score.unlabelled(),
         "mean_iou": figures.mean_iou(),
         "pixel_accuracy": figures.pixel_accuracy(),
         "class_iou": figures.iou(),

@@ -129,3 +129,37 @@ fn a_broken_data_set_exits_with_two_and_lists_every_offender() {
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("annotations/instances_val2017.json"));
 }
+
+/// The folder of `predict --out` holds answers under names of their own, and pictures of them beside; images without a labelled pixel count for nothing.
+#[test]
+fn folders_of_answers_are_scored() {
+    let folder = tempfile::tempdir().unwrap();
+    let save = |name: &str, labels: Vec<u16>| {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        evenkeel::LabelMap::new(2, 2, labels).unwrap().save_png(path, None).unwrap();
+    };
+    save("truth/a.png", vec![0, 0, 1, 255]);
+    save("truth/blank.png", vec![255; 4]);
+    save("out/a.labels.png", vec![0, 1, 1, 0]);
+    save("out/a.overlay.png", vec![1; 4]);
+    save("out/blank.labels.png", vec![1; 4]);
+    let json = |arguments: &[&str]| -> serde_json::Value {
+        let output = evenkeel(folder.path(), arguments);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let report = json(&["score", "semantic", "truth", "out", "--classes", "2", "--json"]);
+    assert_eq!((report["images"].as_u64(), report["unlabelled"].as_u64()), (Some(1), Some(1)));
+    assert_eq!(report["mean_iou"], 0.5);
+    let values = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/metrics/values");
+    let at = |name: &str| values.join(name).to_str().unwrap().to_string();
+    let report = json(&["score", "regression", &at("depth/truth"), &at("depth/predicted"), "--json"]);
+    assert!((report["figures"]["mae"].as_f64().unwrap() - 1.0145102574723184).abs() < 1e-9, "{report}");
+    let report = json(&["score", "classes", &at("labels.csv"), &at("answers.csv"), "--json"]);
+    assert_eq!(report["figures"]["top5"], 0.85);
+    assert_eq!(report["confusion"].as_array().unwrap().len(), 7);
+    let listed = json(&["list", "metrics", "--json"]);
+    let mae = listed.as_array().unwrap().iter().find(|m| m["name"] == "mae").unwrap();
+    assert_eq!((&mae["tasks"][0], &mae["higher_is_better"]), (&"regression".into(), &false.into()));
+}

@@ -5,6 +5,17 @@
 
 use super::accuracy::Accuracy;
 use super::bootstrap::Tally;
+use super::table::{Better, Metric, Unit};
+
+pub(super) const MCE: Metric = Metric {
+    name: "mce",
+    title: "mCE",
+    about: "mean corruption error relative to AlexNet's",
+    tasks: &[],
+    better: Better::Lower,
+    unit: Unit::Share,
+    figure: None,
+};
 
 /// The fifteen corruptions in the benchmark's order, with AlexNet's error on each.
 pub const ALEXNET: [(&str, f64); 15] = [

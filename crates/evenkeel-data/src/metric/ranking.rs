@@ -10,7 +10,23 @@
 //! the sorted list in integers, so feeding order and splitting change nothing.
 
 use super::bootstrap::{Bootstrap, Interval};
+use super::table::{Better, Metric, Unit};
 use crate::{Error, Result};
+
+const fn metric(name: &'static str, title: &'static str, about: &'static str, better: Better) -> Metric {
+    Metric { name, title, about, tasks: &[], better, unit: Unit::Share, figure: None }
+}
+
+pub(super) const AUROC: Metric = metric(
+    "auroc",
+    "AUROC",
+    "area under the ROC curve of a detection score, by ranks with ties",
+    Better::Higher,
+);
+pub(super) const AVERAGE_PRECISION: Metric =
+    metric("ap", "AP", "average precision of a detection score", Better::Higher);
+pub(super) const FPR95: Metric =
+    metric("fpr95", "FPR95", "false alarms where 95 % of the anomalous images are found", Better::Lower);
 
 /// Names the FPR95 convention wherever the figure is printed.
 pub const FPR95_CONVENTION: &str = "FPR at 95 % TPR, anomalous = positive (OpenOOD 1.5)";

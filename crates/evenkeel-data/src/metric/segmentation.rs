@@ -6,10 +6,42 @@
 //! Invariant: counts are integers, so order and splitting change nothing.
 
 use super::bootstrap::{Bootstrap, Interval, Resampled, Tally};
+use super::confusion::Confusion;
+use super::table::{Better, Metric, TaskTally, Unit};
 use crate::{Error, Result};
 
 /// The label of pixels that are left out, unless a data set says otherwise.
 pub const IGNORE: u16 = 255;
+
+const fn metric(
+    name: &'static str,
+    title: &'static str,
+    about: &'static str,
+    figure: fn(&TaskTally) -> Option<f64>,
+) -> Metric {
+    let (tasks, better, unit) = (&["semantic"], Better::Higher, Unit::Share);
+    Metric { name, title, about, tasks, better, unit, figure: Some(figure) }
+}
+
+fn overlap(tally: &TaskTally) -> Option<&ClassOverlap> {
+    match tally {
+        TaskTally::Pixels(overlap) => Some(overlap),
+        _ => None,
+    }
+}
+
+pub(super) const MIOU: Metric = metric(
+    "miou",
+    "mIoU",
+    "mean over classes of intersection over union, from one confusion of all images (semantic)",
+    |tally| overlap(tally)?.mean_iou(),
+);
+pub(super) const PIXEL_ACCURACY: Metric = metric(
+    "pixel-accuracy",
+    "pixel accuracy",
+    "share of labelled pixels whose class is right (semantic)",
+    |tally| overlap(tally)?.pixel_accuracy(),
+);
 
 /// Per class: pixels right, pixels true, pixels predicted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +64,11 @@ impl ClassOverlap {
             true => Ok(Self { right, truth, predicted }),
             false => Err(Error::Request("counts per class that no pair of label maps has".into())),
         }
+    }
+
+    /// From counts that are those of a confusion matrix.
+    pub(super) fn counted(right: Vec<u64>, truth: Vec<u64>, predicted: Vec<u64>) -> Self {
+        Self { right, truth, predicted }
     }
 
     /// Per class: pixels right, true and predicted.
@@ -84,21 +121,21 @@ impl Tally for ClassOverlap {
 /// The running score of a semantic segmentation study.
 #[derive(Clone, Debug)]
 pub struct SegmentationScore {
-    classes: usize,
     ignore: u16,
-    /// `[truth][predicted]`, the last column for predictions outside the classes.
-    confusion: Vec<u64>,
+    confusion: Confusion,
     overlap: Resampled<ClassOverlap>,
+    unlabelled: u64,
 }
 
 impl SegmentationScore {
     /// An empty score over `classes` classes.
     pub fn new(classes: usize, ignore: u16, plan: Bootstrap) -> Self {
         let overlap = Resampled::new(ClassOverlap::empty(classes), plan);
-        Self { classes, ignore, confusion: vec![0; classes * (classes + 1)], overlap }
+        Self { ignore, confusion: Confusion::empty(classes), overlap, unlabelled: 0 }
     }
 
-    /// Takes in one image. Refuses maps of different sizes and true labels that are neither a class nor ignored.
+    /// Takes in one image; one without a labelled pixel is left out and counted as such. Refuses maps of different sizes and true labels that are neither a
+    /// class nor ignored.
     pub fn push(&mut self, key: u64, truth: &[u16], predicted: &[u16]) -> Result<()> {
         if truth.len() != predicted.len() {
             return Err(Error::Request(format!(
@@ -107,37 +144,28 @@ impl SegmentationScore {
                 predicted.len()
             )));
         }
-        let columns = self.classes + 1;
-        let mut image = vec![0u64; self.confusion.len()];
-        for (&t, &p) in truth.iter().zip(predicted) {
-            if t == self.ignore {
-                continue;
+        let classes = self.confusion.classes();
+        let mut image = Confusion::empty(classes);
+        for (&t, &p) in truth.iter().zip(predicted).filter(|(t, _)| **t != self.ignore) {
+            if !image.count(t.into(), p.into()) {
+                return Err(Error::Request(format!("label {t} is outside the {classes} classes")));
             }
-            if usize::from(t) >= self.classes {
-                return Err(Error::Request(format!("label {t} is outside the {} classes", self.classes)));
-            }
-            image[usize::from(t) * columns + usize::from(p).min(self.classes)] += 1;
         }
-        let mut overlap = ClassOverlap::empty(self.classes);
-        for (t, row) in image.chunks_exact(columns).enumerate() {
-            overlap.right[t] = row[t];
-            overlap.truth[t] = row.iter().sum();
-            overlap.predicted.iter_mut().zip(row).for_each(|(total, n)| *total += n);
+        if image.total() == 0 {
+            self.unlabelled += 1;
+            return Ok(());
         }
-        self.confusion.iter_mut().zip(&image).for_each(|(total, n)| *total += n);
-        self.overlap.push(key, &overlap);
+        self.confusion.merge(&image);
+        self.overlap.push(key, &image.overlap());
         Ok(())
     }
 
     /// Takes in another part of the same study.
     pub fn merge(&mut self, other: &Self) {
-        assert_eq!(
-            (self.classes, self.ignore),
-            (other.classes, other.ignore),
-            "parts of one study share their classes"
-        );
-        self.confusion.iter_mut().zip(&other.confusion).for_each(|(mine, theirs)| *mine += theirs);
+        assert_eq!(self.ignore, other.ignore, "parts of one study ignore the same label");
+        self.confusion.merge(&other.confusion);
         self.overlap.merge(&other.overlap);
+        self.unlabelled += other.unlabelled;
     }
 
     /// The figures over all images.
@@ -156,17 +184,22 @@ impl SegmentationScore {
 
     /// Pixels of true class `truth` predicted as `predicted`; `predicted == classes` asks for those outside.
     pub fn confusion(&self, truth: usize, predicted: usize) -> u64 {
-        self.confusion[truth * (self.classes + 1) + predicted]
+        self.confusion.at(truth, predicted)
     }
 
     /// Labelled pixels whose prediction was no class.
     pub fn outside(&self) -> u64 {
-        (0..self.classes).map(|t| self.confusion(t, self.classes)).sum()
+        self.confusion.outside()
     }
 
     /// Images counted.
     pub fn images(&self) -> u64 {
         self.overlap.images()
+    }
+
+    /// Images without a labelled pixel, which are left out.
+    pub fn unlabelled(&self) -> u64 {
+        self.unlabelled
     }
 }
 

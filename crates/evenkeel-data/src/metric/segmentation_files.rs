@@ -15,8 +15,10 @@ use rayon::prelude::*;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-const SUFFIXES: [&str; 5] =
-    ["_leftImg8bit", "_gtFine_labelTrainIds", "_gtFine_labelIds", "_labelTrainIds", "_L"];
+const SUFFIXES: [&str; 6] =
+    [".labels", "_leftImg8bit", "_gtFine_labelTrainIds", "_gtFine_labelIds", "_labelTrainIds", "_L"];
+/// What `evenkeel predict --out` adds to a picture's name.
+const PREDICTED: &str = ".labels";
 const LABEL_IDS: &str = "_gtFine_labelIds";
 const WRITE_AGAIN: &str = "write it again as a grey or palette PNG of class numbers";
 
@@ -79,8 +81,13 @@ impl FolderComparison<'_> {
             let remedy = "give a folder of label maps as grey or palette PNGs";
             return Err(Error::Offenders(vec![Offender::new(self.truth, "there is no PNG in it", remedy)]));
         }
+        let mut predicted = files_under(self.predicted, &["png"])?;
+        // what `evenkeel predict --out` writes: pictures of the answer lie beside it
+        if predicted.iter().any(|path| stem_of(path).ends_with(PREDICTED)) {
+            predicted.retain(|path| stem_of(path).ends_with(PREDICTED));
+        }
         let predicted: HashMap<String, PathBuf> =
-            files_under(self.predicted, &["png"])?.into_iter().map(|path| (bare_name(&path), path)).collect();
+            predicted.into_iter().map(|path| (bare_name(&path), path)).collect();
         let (mut pairs, mut offenders) = (BTreeMap::new(), Vec::new());
         for truth in truths {
             let name = bare_name(&truth);
@@ -142,5 +149,9 @@ impl FolderComparison<'_> {
 
 fn bare_name(path: &Path) -> String {
     let stem = stem_of(path);
-    SUFFIXES.iter().find_map(|suffix| stem.strip_suffix(suffix)).unwrap_or(&stem).to_string()
+    let mut name = stem.as_str();
+    while let Some(shorter) = SUFFIXES.iter().find_map(|suffix| name.strip_suffix(suffix)) {
+        name = shorter;
+    }
+    name.to_string()
 }

@@ -14,10 +14,35 @@ pub use curve::{InstanceFigures, NAMES};
 pub use files::{FileComparison, Regions};
 
 use super::bootstrap::{Bootstrap, Interval};
+use super::table::{Better, Metric, TaskTally, Unit};
 use crate::mask::{BoxXywh, Rle, box_overlap};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+const fn metric(
+    name: &'static str,
+    title: &'static str,
+    about: &'static str,
+    figure: fn(&TaskTally) -> Option<f64>,
+) -> Metric {
+    let (tasks, better, unit) = (&["instance"], Better::Higher, Unit::Share);
+    Metric { name, title, about, tasks, better, unit, figure: Some(figure) }
+}
+
+fn average_precision(tally: &TaskTally, place: usize) -> Option<f64> {
+    match tally {
+        TaskTally::Objects(score) => score.figures().0[place],
+        _ => None,
+    }
+}
+
+pub(super) const MASK_AP: Metric =
+    metric("mask-ap", "mask AP", "COCO's average precision of masks, IoU 0.50 to 0.95 (instance)", |tally| {
+        average_precision(tally, 0)
+    });
+pub(super) const MASK_AP50: Metric =
+    metric("mask-ap50", "mask AP50", "the same at IoU 0.50 (instance)", |tally| average_precision(tally, 1));
 
 /// Overlap thresholds 0.50, 0.55 … 0.95.
 pub(crate) const THRESHOLDS: usize = 10;
@@ -193,6 +218,11 @@ impl InstanceScore {
             .map(|b| curve::figures(&sorted, |image| plan.weight(image as u64, b)))
             .collect();
         std::array::from_fn(|k| Bootstrap::interval(replicates.iter().map(|f| f.0[k]), confidence))
+    }
+
+    /// The bootstrap interval of the mean over thresholds, or of that at IoU 0.50.
+    pub(super) fn interval_of(&self, plan: Bootstrap, confidence: f64, at_half: bool) -> Option<Interval> {
+        self.intervals(plan, confidence)[usize::from(at_half)]
     }
 
     fn sorted(&self) -> Vec<CategoryRecords> {
