@@ -29,10 +29,12 @@ pub mod op;
 pub mod plan;
 pub mod profile;
 pub mod run;
+mod shapes;
 pub mod tensor;
 pub mod zoo;
 
 pub use error::{Error, Fault, Offender, Result};
 pub use file::{NetworkFile, Opened};
 pub use network::{Network, Trace};
+pub use shapes::Made;
 pub use tensor::{DType, Limits, Tensor};

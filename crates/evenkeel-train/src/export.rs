@@ -149,7 +149,7 @@ pub fn contract(subject: Subject, (height, width): (usize, usize)) -> Contract {
             multiple: 8,
         },
         classes: Classes {
-            names: names.iter().map(|n| n.to_string()).collect(),
+            names: names.iter().map(|n| n.to_string()).collect::<Vec<_>>().into(),
             palette: palette.map(PaletteRule::Colours),
             ids: if instances { instance::IDS.to_vec() } else { Vec::new() },
         },

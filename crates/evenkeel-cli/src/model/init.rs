@@ -242,7 +242,13 @@ pub(crate) fn run(args: InitArgs) -> Result<()> {
             multiple: args.multiple,
         },
         classes: Classes {
-            names: names.lines().map(str::trim).filter(|l| !l.is_empty()).map(str::to_owned).collect(),
+            names: names
+                .lines()
+                .map(str::trim)
+                .filter(|l| !l.is_empty())
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+                .into(),
             palette: args.palette.clone().map(PaletteRule::Named),
             ids: args.ids.as_deref().map(class_ids).transpose()?.unwrap_or_default(),
         },

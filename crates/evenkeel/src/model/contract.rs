@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::names::{CLASS_SETS, ClassSet, NamesRule};
 use crate::error::{Error, Result};
 use crate::image::{Palette, write_atomically};
 use crate::network::{PixelRule, TensorNames};
@@ -102,9 +103,9 @@ pub enum ResizeRule {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Classes {
-    /// The names in class order.
+    /// The names in class order, or the name of a known set.
     #[serde(default)]
-    pub names: Vec<String>,
+    pub names: NamesRule,
     /// The colours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub palette: Option<PaletteRule>,
@@ -113,7 +114,7 @@ pub struct Classes {
     pub ids: Vec<i64>,
 }
 
-/// Colours by name (`voc:21`, `cityscapes`, or `cityscapes:20` with black for background) or one by one.
+/// Colours by name (those of a known set of classes, such as `cityscapes`, or `voc:N`) or one by one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum PaletteRule {
@@ -213,6 +214,7 @@ impl Contract {
                 "must be above 0 and a multiple of input.multiple, itself above 0",
             ));
         }
+        self.class_names()?;
         self.palette().map(|_| ())
     }
 
@@ -234,6 +236,24 @@ impl Contract {
         Ok(self)
     }
 
+    /// The names of the classes: those written down, or else those that the palette or COCO's numbers bring; none if nothing does.
+    ///
+    /// # Errors
+    /// If the set of names is unknown.
+    pub fn class_names(&self) -> Result<Vec<String>> {
+        let written = self.classes.names.list()?;
+        let of_palette = match &self.classes.palette {
+            Some(PaletteRule::Named(name)) => ClassSet::find(name),
+            _ => None,
+        };
+        let of_ids =
+            || CLASS_SETS.iter().find(|set| !self.classes.ids.is_empty() && set.ids() == self.classes.ids);
+        match (written.is_empty(), of_palette.or_else(of_ids)) {
+            (true, Some(set)) => Ok(set.names()),
+            _ => Ok(written),
+        }
+    }
+
     /// The colours.
     ///
     /// # Errors
@@ -242,18 +262,14 @@ impl Contract {
         match &self.classes.palette {
             None => Ok(None),
             Some(PaletteRule::Colours(colours)) => Palette::new(colours.clone()).map(Some),
-            Some(PaletteRule::Named(name)) => match name.split_once(':') {
-                None if name == "cityscapes" => Ok(Some(Palette::of_cityscapes())),
-                Some(("cityscapes", "20")) => {
-                    let classes = Palette::of_cityscapes();
-                    Palette::new([classes.colours(), &[[0, 0, 0]]].concat()).map(Some)
-                }
-                Some(("voc", count)) if count.parse::<usize>().is_ok_and(|n| (1..=256).contains(&n)) => {
+            Some(PaletteRule::Named(name)) => match (ClassSet::find(name), name.strip_prefix("voc:")) {
+                (Some(set), _) => set.palette().map(Some),
+                (None, Some(count)) if count.parse::<usize>().is_ok_and(|n| (1..=256).contains(&n)) => {
                     Ok(Some(Palette::of_voc(count.parse().unwrap_or(1))))
                 }
                 _ => Err(Error::setting(
                     format!("palette {name}"),
-                    "is not cityscapes, cityscapes:20 (with background) or voc:N with N from 1 to 256",
+                    "is not cityscapes, cityscapes:20 (with background), coco, cifar10 or voc:N with N from 1 to 256",
                 )),
             },
         }

@@ -6,6 +6,9 @@
 mod contract;
 mod engine;
 mod file;
+mod names;
+mod pixels;
+pub mod propose;
 
 #[cfg(test)]
 mod tests;
@@ -14,6 +17,9 @@ pub use crate::view::Letterbox;
 pub use contract::{Classes, Contract, InputRule, Order, PaletteRule, ResizeRule};
 pub use engine::Engine;
 pub use file::ModelFile;
+pub use names::{CLASS_SETS, ClassSet, NamesRule, coco_ids};
+pub use pixels::{PIXEL_PRESETS, PixelPreset};
+pub use propose::Proposal;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -139,7 +145,7 @@ impl Model {
             size,
             multiple: contract.input.multiple,
             resize: contract.input.resize,
-            class_names: contract.classes.names.clone(),
+            class_names: contract.class_names()?,
             palette: contract.palette()?,
             class_ids: contract.classes.ids.clone(),
             ..Self::new(Box::new(network), task, contract.output.clone(), contract.feature.clone())

@@ -1,0 +1,182 @@
+//! A proposal and what somebody answered made a contract; what neither knows comes back as questions, all of them together.
+
+use super::Proposal;
+use crate::error::Result;
+use crate::model::contract::{Classes, Contract, InputRule, Order, PaletteRule, ResizeRule};
+use crate::model::names::{ClassSet, NamesRule};
+use crate::network::TensorNames;
+use crate::task::instance::{InstanceRule, NamedHead};
+
+/// What is known beforehand; it goes before what the graph tells.
+#[derive(Clone, Debug, Default)]
+pub struct Answers {
+    /// The task.
+    pub task: Option<String>,
+    /// The tensors of scores.
+    pub output: Option<TensorNames>,
+    /// The tensors that views are compared on.
+    pub feature: Option<TensorNames>,
+    /// The order of the channels.
+    pub order: Option<Order>,
+    /// What a pixel in [0, 1] is multiplied by first.
+    pub scale: Option<f32>,
+    /// What is subtracted then.
+    pub mean: Option<[f32; 3]>,
+    /// What it is divided by then.
+    pub std: Option<[f32; 3]>,
+    /// Channels come last.
+    pub channels_last: bool,
+    /// (height, width).
+    pub size: Option<(usize, usize)>,
+    /// How images are brought to size.
+    pub resize: Option<ResizeRule>,
+    /// What sides must be multiples of.
+    pub multiple: Option<usize>,
+    /// The colours.
+    pub palette: Option<PaletteRule>,
+    /// The names; an empty list for none.
+    pub names: Option<NamesRule>,
+    /// The numbers that the data set gives the classes.
+    pub ids: Option<Vec<i64>>,
+    /// The head of an instance segmenter.
+    pub head: Option<String>,
+    /// Instances less sure than this are dropped.
+    pub confidence: f32,
+    /// Of two boxes of one class that overlap by more than this, one is dropped.
+    pub overlap: f32,
+    /// The most instances kept in an image.
+    pub most: usize,
+}
+
+/// Something that neither the graph nor an answer tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// The field of [`Answers`].
+    pub field: &'static str,
+    /// What is asked.
+    pub text: String,
+}
+
+impl Proposal {
+    /// The contract; or, if something is not known, every question that is left.
+    ///
+    /// # Errors
+    /// If what was answered makes no sense.
+    pub fn contract(&self, answers: &Answers) -> Result<std::result::Result<Contract, Vec<Question>>> {
+        let questions = self.questions(answers);
+        if !questions.is_empty() {
+            return Ok(Err(questions));
+        }
+        let task = answers.task.clone().or_else(|| Some(self.task.as_ref()?.value.to_owned()));
+        let head = self.head_of(answers);
+        let contract = Contract {
+            output: self.output_of(answers, head.as_deref())?.unwrap_or_default(),
+            feature: self.feature_of(answers, head.as_deref())?.unwrap_or_default(),
+            instance: head.filter(|_| task.as_deref() == Some("instance")).map(|head| InstanceRule {
+                head,
+                confidence: answers.confidence,
+                overlap: answers.overlap,
+                most: answers.most,
+            }),
+            task: task.unwrap_or_default(),
+            input: self.input(answers),
+            classes: self.named_classes(answers),
+        };
+        contract.check()?;
+        Ok(Ok(contract))
+    }
+
+    /// What is asked for: everything without which there is no contract.
+    fn questions(&self, answers: &Answers) -> Vec<Question> {
+        let mut questions = Vec::new();
+        let mut ask = |missing: bool, field, text: &str| {
+            if missing {
+                questions.push(Question { field, text: text.to_owned() });
+            }
+        };
+        let head = self.head_of(answers);
+        let of_head = |tensors: fn(&NamedHead) -> bool| {
+            head.as_deref().and_then(|name| NamedHead::find(name).ok()).is_some_and(tensors)
+        };
+        let task = answers.task.as_deref().or(self.task.as_ref().map(|task| task.value));
+        ask(task.is_none(), "task", "what the network says: classification, semantic or instance");
+        ask(task == Some("instance") && head.is_none(), "head", "which head it has: yolo-seg or mask-rcnn");
+        let known =
+            answers.output.is_some() || self.output.is_some() || of_head(|head| head.output.is_some());
+        ask(!known, "output", "the tensor of class scores");
+        let known =
+            answers.feature.is_some() || !self.features.is_empty() || of_head(|head| head.feature.is_some());
+        ask(!known, "feature", "the tensor of features that views are compared on");
+        if self.pixels.is_none() {
+            ask(answers.order.is_none(), "order", "the order of the channels: rgb or bgr");
+            ask(answers.scale.is_none(), "scale", "what a pixel in [0, 1] is multiplied by: 1 or 255");
+            ask(answers.mean.is_none(), "mean", "what is subtracted then: three numbers");
+            ask(answers.std.is_none(), "std", "what it is divided by then: three numbers");
+        }
+        questions
+    }
+
+    fn head_of(&self, answers: &Answers) -> Option<String> {
+        let proposed = self.head.filter(|_| answers.task.as_deref().is_none_or(|task| task == "instance"));
+        answers.head.clone().or(proposed.map(str::to_owned))
+    }
+
+    fn output_of(&self, answers: &Answers, head: Option<&str>) -> Result<Option<TensorNames>> {
+        let of_head =
+            head.map(NamedHead::find).transpose()?.and_then(|head| head.output).map(|output| output());
+        Ok(answers.output.clone().or(of_head).or_else(|| Some(self.output.as_ref()?.value.clone())))
+    }
+
+    fn feature_of(&self, answers: &Answers, head: Option<&str>) -> Result<Option<TensorNames>> {
+        let of_head =
+            head.map(NamedHead::find).transpose()?.and_then(|head| head.feature).map(|feature| feature());
+        Ok(answers.feature.clone().or(of_head).or_else(|| Some(self.features.first()?.names.clone())))
+    }
+
+    fn input(&self, answers: &Answers) -> InputRule {
+        let pixels = self.pixels.as_ref().map(|known| known.value);
+        let size = answers.size.or_else(|| Some(self.size.as_ref()?.value));
+        let multiple = answers.multiple.unwrap_or(self.multiple.value);
+        let fits = |(h, w): (usize, usize)| h % multiple.max(1) == 0 && w % multiple.max(1) == 0;
+        InputRule {
+            order: answers.order.or(pixels.map(|p| p.order)).unwrap_or(Order::Rgb),
+            scale: answers.scale.or(pixels.map(|p| p.scale)).unwrap_or(1.0),
+            mean: answers.mean.or(pixels.map(|p| p.mean)).unwrap_or_default(),
+            std: answers.std.or(pixels.map(|p| p.std)).unwrap_or([1.0; 3]),
+            channels_last: answers.channels_last || self.channels_last,
+            size: size.filter(|&size| answers.size.is_some() || fits(size)).map(|(h, w)| [h, w]),
+            resize: answers.resize.unwrap_or(self.resize.value),
+            multiple,
+        }
+    }
+
+    /// Names, colours and numbers: what was answered, and otherwise the known set's.
+    fn named_classes(&self, answers: &Answers) -> Classes {
+        let said = matches!(&answers.names, Some(NamesRule::Each(_)));
+        let of_names = match &answers.names {
+            Some(NamesRule::Known(name)) => ClassSet::find(name),
+            _ => None,
+        };
+        let of_palette = match &answers.palette {
+            Some(PaletteRule::Named(name)) => ClassSet::find(name),
+            _ => None,
+        };
+        let proposed = self.names.as_ref().map(|known| known.value).filter(|_| !said);
+        let set = of_names.or(of_palette).or(proposed);
+        let set = set.filter(|set| self.classes.is_none_or(|classes| set.len() >= classes));
+        let coloured =
+            set.filter(|set| self.task.as_ref().is_some_and(|t| t.value == "semantic") && set.len() < 256);
+        let names = match (&answers.names, set) {
+            (Some(NamesRule::Each(names)), _) => NamesRule::Each(names.clone()),
+            (_, Some(set)) => NamesRule::Known(set.name.to_owned()),
+            (names, None) => names.clone().unwrap_or_default(),
+        };
+        let palette = coloured
+            .map(|set| PaletteRule::Named(if set.name == "voc" { "voc:21" } else { set.name }.to_owned()));
+        Classes {
+            names,
+            palette: answers.palette.clone().or(palette.filter(|_| !said)),
+            ids: answers.ids.clone().unwrap_or_else(|| set.map(ClassSet::ids).unwrap_or_default()),
+        }
+    }
+}
