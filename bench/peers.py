@@ -160,7 +160,7 @@ class Ours:
     """evenkeel, in a process of its own that waits for orders."""
 
     def __init__(self, path, shape, threads):
-        size = f"{shape[2]}x{shape[3]}"
+        size = f"{shape[3]}x{shape[2]}"
         command = [BINARY, "model", "bench", path, "--size", size, "--threads", str(threads), "--respond"]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
@@ -237,7 +237,7 @@ def compare(name, threads, rounds, folder):
         return
     theirs = json.loads(subprocess.run([sys.executable, __file__, "--torch-memory", name, "--threads", str(threads)],
                                        capture_output=True, text=True, check=True).stdout)  # fmt: skip
-    size = f"{shape[2]}x{shape[3]}"
+    size = f"{shape[3]}x{shape[2]}"
     report = subprocess.run([BINARY, "model", "bench", path, "--size", size, "--threads", str(threads), "--json"],
                             capture_output=True, text=True, check=True).stdout  # fmt: skip
     mine = json.loads(report)["gradient"]["resident_growth_bytes"] / 2**20

@@ -215,7 +215,7 @@ class OnnxRuntime:
 
 
 def bench_command(path, shape, options):
-    size = f"{shape[2]}x{shape[3]}"
+    size = f"{shape[3]}x{shape[2]}"
     return [options.binary, "model", "bench", path, "--size", size, "--threads", str(options.threads)]
 
 

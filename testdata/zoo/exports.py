@@ -61,7 +61,7 @@ def compare(program, folder, name, module, answer, images):
     size = tuple(image.shape[2:])
     np.savez(folder / "ref.npz", image=image.numpy(), **answers)
     for file in ("net.onnx", "net.safetensors"):
-        checked = run(program, "model", "check", folder / file, "--against", folder / "ref.npz", "--size", "%dx%d" % size)
+        checked = run(program, "model", "check", folder / file, "--against", folder / "ref.npz", "--size", "%dx%d" % size[::-1])
         print(f"{name:32} onnxruntime against PyTorch {worst:.1e}; evenkeel on {file}:", "; ".join(checked.splitlines()), flush=True)
     assert worst < 1e-3, worst
 

@@ -16,6 +16,7 @@ mod model;
 mod predict;
 mod score;
 mod shipped;
+mod size;
 mod study;
 mod units;
 mod workbench;

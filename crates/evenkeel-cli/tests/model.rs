@@ -22,14 +22,14 @@ fn complained(output: &Output) -> String {
 
 #[test]
 fn inspect_tells_what_a_network_is() {
-    let output = evenkeel(&["model", "inspect", &fixture("resnet.onnx"), "--size", "40x48"]);
+    let output = evenkeel(&["model", "inspect", &fixture("resnet.onnx"), "--size", "48x40"]);
     assert!(output.status.success(), "{}", complained(&output));
     let text = said(&output);
     for part in ["input", "output", "Conv", "parameters", "FLOP", "tape"] {
         assert!(text.contains(part), "{part} is missing from\n{text}");
     }
     let json =
-        evenkeel(&["model", "inspect", &fixture("resnet.onnx"), "--size", "40x48", "--json", "--tensors"]);
+        evenkeel(&["model", "inspect", &fixture("resnet.onnx"), "--size", "48x40", "--json", "--tensors"]);
     let value: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
     assert!(value["flops"].as_f64().expect("a number") > 1e6);
     assert!(
@@ -165,7 +165,7 @@ fn bad_input_gets_a_sentence_and_exit_code_2() {
         (&["model", "inspect", path(&empty)], "empty.onnx"),
         (&["model", "check", &fixture("resnet.onnx")], "--against"),
         (&["model", "check", &fixture("resnet.onnx"), "--against", path(&truncated)], "half.onnx"),
-        (&["model", "bench", &fixture("resnet.onnx"), "--size", "3x"], "height x width"),
+        (&["model", "bench", &fixture("resnet.onnx"), "--size", "3x"], "WIDTHxHEIGHT"),
         (&["model", "bench", &fixture("transformer.onnx"), "--size", "64x64"], "32x32"),
     ];
     for (arguments, expected) in cases {

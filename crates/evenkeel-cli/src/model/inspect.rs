@@ -8,6 +8,7 @@ use evenkeel_network::graph::{Dim, Input};
 use serde_json::json;
 
 use super::subject::{Subject, borrowed};
+use super::tensors;
 use crate::units::{bytes, count};
 
 /// Inputs, outputs, operators, parameters, FLOPs and memory; what cannot be run is listed
@@ -15,7 +16,7 @@ use crate::units::{bytes, count};
 pub(crate) struct InspectArgs {
     #[command(flatten)]
     subject: Subject,
-    /// List every tensor that can be asked for by name
+    /// List every tensor that can be asked for by name, with its shape; those that `model init` proposes are marked
     #[arg(long)]
     tensors: bool,
     /// For machines
@@ -71,6 +72,7 @@ pub(crate) fn run(args: InspectArgs) -> Result<()> {
     let inputs: Vec<(&str, &Input)> = network.inputs().collect();
     let given = args.subject.inputs(&network)?;
     let at: Vec<String> = given.iter().map(|(_, tensor)| format!("{:?}", tensor.shape())).collect();
+    let tensors = args.tensors.then(|| tensors::rows(&network, &args.subject)).transpose()?;
     if args.json {
         let value = json!({
             "model": args.subject.name(),
@@ -84,7 +86,7 @@ pub(crate) fn run(args: InspectArgs) -> Result<()> {
             "forward_bytes": cost.forward_bytes,
             "tape_bytes": cost.tape_bytes,
             "gradient_bytes": cost.gradient_bytes,
-            "tensors": args.tensors.then(|| tensors(&network)),
+            "tensors": tensors.as_deref().map(tensors::value),
         });
         println!("{}", serde_json::to_string_pretty(&value)?);
         return Ok(());
@@ -107,16 +109,8 @@ pub(crate) fn run(args: InspectArgs) -> Result<()> {
         bytes(cost.gradient_bytes),
         bytes(cost.tape_bytes)
     );
-    if args.tensors {
-        println!("  tensors");
-        tensors(&network).iter().for_each(|name| println!("    {name}"));
+    if let Some(rows) = &tensors {
+        tensors::print(rows);
     }
     Ok(())
-}
-
-/// What nodes make, in order.
-fn tensors(network: &Network) -> Vec<&str> {
-    let graph = network.graph();
-    let made = graph.nodes.iter().flat_map(|node| node.outputs.iter().flatten());
-    made.map(|&id| &*graph.values[id].name).collect()
 }

@@ -8,6 +8,7 @@ mod inspect;
 mod layers;
 mod scaling;
 mod subject;
+mod tensors;
 
 use clap::Subcommand;
 

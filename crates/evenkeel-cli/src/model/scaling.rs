@@ -20,7 +20,7 @@ struct Entrant {
 fn entrant(subject: &Subject, (h, w): (usize, usize), batch: u16, threads: usize) -> Result<Entrant> {
     let subject = Subject { model: subject.model.clone(), size: Some((h, w)), batch };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
-    let title = format!("{h}x{w}, batch {batch}, {threads} threads");
+    let title = format!("{w}x{h}, batch {batch}, {threads} threads");
     Ok(Entrant {
         title,
         threads,

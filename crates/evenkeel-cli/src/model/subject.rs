@@ -6,6 +6,8 @@ use anyhow::{Context, Result, bail};
 use evenkeel_network::graph::{Dim, Input};
 use evenkeel_network::{DType, Limits, Network, Tensor};
 
+use crate::size;
+
 /// The network that stands in when none is named: small, and with random weights.
 const EMBEDDED: &[u8] = include_bytes!("../../../../testdata/networks/dilated.onnx");
 
@@ -14,20 +16,12 @@ const EMBEDDED: &[u8] = include_bytes!("../../../../testdata/networks/dilated.on
 pub(crate) struct Subject {
     /// The network: ONNX, or an imported checkpoint; without one, a small network that comes with the program (random weights)
     pub(crate) model: Option<PathBuf>,
-    /// Height and width of the input where the network leaves them free, such as 340x680
-    #[arg(long, value_name = "HxW", value_parser = parse_size)]
+    /// Width and height of the input where the network leaves them free, such as 680x340
+    #[arg(long, value_name = "WIDTHxHEIGHT", value_parser = size::parse)]
     pub(crate) size: Option<(usize, usize)>,
     /// Images at a time where the network leaves it free
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) batch: u16,
-}
-
-fn parse_size(text: &str) -> Result<(usize, usize), String> {
-    let parsed = text.split_once('x').and_then(|(h, w)| Some((h.parse().ok()?, w.parse().ok()?)));
-    match parsed {
-        Some((h, w)) if (1..=1 << 16).contains(&h) && (1..=1 << 16).contains(&w) => Ok((h, w)),
-        _ => Err("expected height x width, such as 340x680".into()),
-    }
 }
 
 impl Subject {
@@ -88,8 +82,13 @@ impl Subject {
             .collect();
         let asked = self.size.filter(|_| dims.len() == 4);
         if let Some((h, w)) = asked.filter(|&(h, w)| shape[2..] != [h, w]) {
-            let fixed = format!("{}x{}", shape[2], shape[3]);
-            bail!("{}: input {name:?} has the fixed size {fixed}; it cannot be run at {h}x{w}", self.name());
+            let fixed = (shape[2], shape[3]);
+            let (given, cure) = (size::words((h, w)), size::cure((h, w), fixed));
+            bail!(
+                "{}: input {name:?} has the fixed size {}; it cannot be run at {given}; {cure}",
+                self.name(),
+                size::words(fixed)
+            );
         }
         let len = shape.iter().try_fold(1usize, |len, &dim| len.checked_mul(dim));
         if len.is_none_or(|len| len > 1 << 32) {

@@ -1,11 +1,13 @@
 //! A proposal and what somebody answered made a contract; what neither knows comes back as questions, all of them together.
 
+use std::collections::BTreeMap;
+
 use super::Proposal;
 use crate::error::Result;
 use crate::model::contract::{Classes, Contract, InputRule, Order, PaletteRule, ResizeRule};
 use crate::model::names::{ClassSet, NamesRule};
 use crate::network::TensorNames;
-use crate::task::instance::{InstanceRule, NamedHead};
+use crate::task::{TaskKey, TaskKind};
 
 /// What is known beforehand; it goes before what the graph tells.
 #[derive(Clone, Debug, Default)]
@@ -38,14 +40,8 @@ pub struct Answers {
     pub names: Option<NamesRule>,
     /// The numbers that the data set gives the classes.
     pub ids: Option<Vec<i64>>,
-    /// The head of an instance segmenter.
-    pub head: Option<String>,
-    /// Instances less sure than this are dropped.
-    pub confidence: f32,
-    /// Of two boxes of one class that overlap by more than this, one is dropped.
-    pub overlap: f32,
-    /// The most instances kept in an image.
-    pub most: usize,
+    /// What the contract's table of the task holds: keys and values as a person writes them.
+    pub own: Vec<(String, String)>,
 }
 
 /// Something that neither the graph nor an answer tells.
@@ -67,23 +63,42 @@ impl Proposal {
         if !questions.is_empty() {
             return Ok(Err(questions));
         }
-        let task = answers.task.clone().or_else(|| Some(self.task.as_ref()?.value.to_owned()));
-        let head = self.head_of(answers);
+        let kind = TaskKind::find(self.task_of(answers).unwrap_or_default())?;
+        let table = self.table(kind, answers);
+        let (own_output, own_feature) = (kind.tensors)(&table)?;
+        let output =
+            answers.output.clone().or(own_output).or_else(|| Some(self.output.as_ref()?.value.clone()));
+        let feature =
+            answers.feature.clone().or(own_feature).or_else(|| Some(self.features.first()?.names.clone()));
         let contract = Contract {
-            output: self.output_of(answers, head.as_deref())?.unwrap_or_default(),
-            feature: self.feature_of(answers, head.as_deref())?.unwrap_or_default(),
-            instance: head.filter(|_| task.as_deref() == Some("instance")).map(|head| InstanceRule {
-                head,
-                confidence: answers.confidence,
-                overlap: answers.overlap,
-                most: answers.most,
-            }),
-            task: task.unwrap_or_default(),
+            task: kind.name.to_owned(),
+            output: output.unwrap_or_default(),
+            feature: feature.unwrap_or_default(),
             input: self.input(answers),
             classes: self.named_classes(answers),
+            tables: match table.is_empty() {
+                true => BTreeMap::new(),
+                false => BTreeMap::from([(kind.name.to_owned(), toml::Value::Table(table))]),
+            },
         };
         contract.check()?;
         Ok(Ok(contract))
+    }
+
+    fn task_of<'a>(&'a self, answers: &'a Answers) -> Option<&'a str> {
+        answers.task.as_deref().or(self.task.as_ref().map(|task| task.value))
+    }
+
+    /// The task's table: what was given, the head that was seen, and what has a default.
+    fn table(&self, kind: &TaskKind, answers: &Answers) -> toml::Table {
+        let given =
+            |name: &str| answers.own.iter().find(|(key, _)| key == name).map(|(_, text)| text.as_str());
+        let seen = |name: &str| self.head.filter(|_| name == "head");
+        let entry = |key: &TaskKey| {
+            let text = given(key.name).or(seen(key.name)).or(key.default)?;
+            Some((key.name.to_owned(), written(text)))
+        };
+        kind.keys.iter().filter_map(entry).collect()
     }
 
     /// What is asked for: everything without which there is no contract.
@@ -94,15 +109,14 @@ impl Proposal {
                 questions.push(Question { field, text: text.to_owned() });
             }
         };
-        let head = self.head_of(answers);
-        let of_head = |tensors: fn(&NamedHead) -> bool| {
-            head.as_deref().and_then(|name| NamedHead::find(name).ok()).is_some_and(tensors)
-        };
-        let task = answers.task.as_deref().or(self.task.as_ref().map(|task| task.value));
-        ask(task.is_none(), "task", "what the network says: classification, semantic or instance");
-        ask(task == Some("instance") && head.is_none(), "head", "which head it has: yolo-seg or mask-rcnn");
-        let known =
-            answers.output.is_some() || self.output.is_some() || of_head(|head| head.output.is_some());
+        let task = self.task_of(answers);
+        let kind = task.and_then(|task| TaskKind::find(task).ok());
+        let table = kind.map(|kind| self.table(kind, answers)).unwrap_or_default();
+        let head = table.contains_key("head");
+        let (output, feature) = kind.and_then(|kind| (kind.tensors)(&table).ok()).unwrap_or_default();
+        ask(task.is_none(), "task", &format!("what the network does: {}", TaskKind::names().join(", ")));
+        ask(task == Some("instance") && !head, "head", "which head it has: yolo-seg or mask-rcnn");
+        let known = answers.output.is_some() || self.output.is_some() || output.is_some();
         ask(!known, "output", "the tensor of class scores");
         let known =
             answers.feature.is_some() || !self.features.is_empty() || of_head(|head| head.feature.is_some());
@@ -114,23 +128,6 @@ impl Proposal {
             ask(answers.std.is_none(), "std", "what it is divided by then: three numbers");
         }
         questions
-    }
-
-    fn head_of(&self, answers: &Answers) -> Option<String> {
-        let proposed = self.head.filter(|_| answers.task.as_deref().is_none_or(|task| task == "instance"));
-        answers.head.clone().or(proposed.map(str::to_owned))
-    }
-
-    fn output_of(&self, answers: &Answers, head: Option<&str>) -> Result<Option<TensorNames>> {
-        let of_head =
-            head.map(NamedHead::find).transpose()?.and_then(|head| head.output).map(|output| output());
-        Ok(answers.output.clone().or(of_head).or_else(|| Some(self.output.as_ref()?.value.clone())))
-    }
-
-    fn feature_of(&self, answers: &Answers, head: Option<&str>) -> Result<Option<TensorNames>> {
-        let of_head =
-            head.map(NamedHead::find).transpose()?.and_then(|head| head.feature).map(|feature| feature());
-        Ok(answers.feature.clone().or(of_head).or_else(|| Some(self.features.first()?.names.clone())))
     }
 
     fn input(&self, answers: &Answers) -> InputRule {
@@ -179,4 +176,11 @@ impl Proposal {
             ids: answers.ids.clone().unwrap_or_else(|| set.map(ClassSet::ids).unwrap_or_default()),
         }
     }
+}
+
+/// A value as a person writes it: a number, or a list of them, if it looks like one; otherwise a text.
+fn written(text: &str) -> toml::Value {
+    let listed = if text.contains(',') { format!("[{text}]") } else { text.to_owned() };
+    let parsed: Option<toml::Table> = format!("x = {listed}").parse().ok();
+    parsed.and_then(|mut table| table.remove("x")).unwrap_or_else(|| toml::Value::String(text.to_owned()))
 }

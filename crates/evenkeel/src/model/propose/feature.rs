@@ -119,7 +119,12 @@ pub(super) fn of_yolo(anatomy: &Anatomy<'_>, predictions: ValueId, prototypes: V
         let inside = |v: ValueId| anatomy.grid(v).is_some_and(|m| (m.1, m.2) == *level);
         let mut branches = ends.iter().filter(|&&end| inside(end)).map(|&end| anatomy.ancestors(end, inside));
         let first = branches.next()?;
-        let others: Vec<_> = branches.collect();
+        let mut others: Vec<_> = branches.collect();
+        // where there is no pyramid, the masks are read off the same map
+        let of_masks = anatomy.ancestors(prototypes, |_| true);
+        if levels.len() == 1 && first.iter().any(|v| of_masks.contains(v)) {
+            others.push(of_masks);
+        }
         let ends_here: Vec<_> = ends.iter().filter(|&&end| inside(end)).collect();
         let common = |v: &ValueId| others.iter().all(|branch| branch.contains(v));
         let whole = |v: &ValueId| !ends_here.contains(&v) && channels_of(anatomy, *v) > 4;

@@ -21,7 +21,7 @@ use super::names::ClassSet;
 use super::pixels::PixelPreset;
 use crate::error::{Error, Result};
 use crate::network::TensorNames;
-use crate::task::instance::NamedHead;
+use crate::task::TaskKind;
 use anatomy::{Anatomy, Frame};
 use evenkeel_network::graph::ValueId;
 
@@ -205,8 +205,9 @@ fn yolo(anatomy: &Anatomy<'_>, outputs: &[ValueId]) -> Option<Reading> {
 
 /// The zoo's Mask R-CNN, whose head knows its tensors.
 fn mask_rcnn(anatomy: &Anatomy<'_>) -> Option<Reading> {
-    let head = NamedHead::find("mask-rcnn").ok()?;
-    let (output, names) = (head.output?(), head.feature?());
+    let own = toml::Table::from_iter([("head".to_owned(), toml::Value::from("mask-rcnn"))]);
+    let (output, names) = (TaskKind::find("instance").ok()?.tensors)(&own).ok()?;
+    let (output, names) = (output?, names?);
     let shape = |name: &String| anatomy.graph().find(name).and_then(|v| anatomy.shape(v)).unwrap_or_default();
     let shapes = names.iter().map(|name| shape(name).to_vec()).collect();
     Some(Reading {

@@ -40,7 +40,7 @@ fn exports_of_both_kinds_are_read() {
         (
             "deeplabv3_mobilenet_v3_large_legacy",
             "semantic",
-            "1034",
+            "591",
             "/classifier/classifier.4/Conv_output_0",
             21,
         ),
