@@ -118,8 +118,7 @@ impl Proposal {
         ask(task == Some("instance") && !head, "head", "which head it has: yolo-seg or mask-rcnn");
         let known = answers.output.is_some() || self.output.is_some() || output.is_some();
         ask(!known, "output", "the tensor of class scores");
-        let known =
-            answers.feature.is_some() || !self.features.is_empty() || of_head(|head| head.feature.is_some());
+        let known = answers.feature.is_some() || !self.features.is_empty() || feature.is_some();
         ask(!known, "feature", "the tensor of features that views are compared on");
         if self.pixels.is_none() {
             ask(answers.order.is_none(), "order", "the order of the channels: rgb or bgr");
