@@ -375,7 +375,11 @@ fn bad_input_is_refused_in_words() {
         ),
         (vec!["detect", "segmenter.onnx"], "no images"),
         (vec!["model", "init", "segmenter.onnx"], "--force"),
-        (vec!["model", "init", "bare.onnx"], "--task is needed"),
+        (vec!["model", "init", "bare.onnx", "--size", "7"], "WIDTHxHEIGHT"),
+        (
+            vec!["model", "init", "bare.onnx", "--head", "yolo-seg"],
+            "--head: the task classification does not read it",
+        ),
     ] {
         let said = refused(bench.path(), &args);
         assert!(said.contains(words), "{args:?} said {said:?}");

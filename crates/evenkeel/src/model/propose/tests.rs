@@ -70,7 +70,7 @@ fn shipped_networks_are_read_as_their_contracts_say() {
         assert_eq!(seen(&proposal), expected, "{}", shipped.name);
         check_candidates(&proposal, &network, shipped.name);
         if contract.input.size.is_none() {
-            assert!(contract.input.multiple % proposal.multiple.value == 0, "{}", shipped.name);
+            assert!(contract.input.multiple.is_multiple_of(proposal.multiple.value), "{}", shipped.name);
         }
     }
 }
