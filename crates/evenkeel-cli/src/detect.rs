@@ -11,6 +11,7 @@ use evenkeel::random::Random;
 use serde_json::json;
 
 use crate::knobs::{KnobArgs, table_help};
+use crate::policy::PolicyArgs;
 use crate::workbench::{HeadArgs, fitted, names_of, pictures, progress, truth};
 
 /// Score images by how their views disagree, raise an alarm, and estimate how wrong the answers are
@@ -43,6 +44,8 @@ pub(crate) struct DetectArgs {
     knobs: KnobArgs<DetectorKind>,
     #[command(flatten)]
     heads: HeadArgs,
+    #[command(flatten)]
+    policy: PolicyArgs,
     /// One line of JSON per image
     #[arg(long)]
     json: bool,
@@ -72,8 +75,17 @@ pub(crate) fn run(args: DetectArgs) -> Result<()> {
             );
             Some(calibration)
         }
-        None if file.exists() || args.calibration.is_some() => Some(Calibration::load(&file, &model)?),
-        None => None,
+        None => {
+            let flag = args.calibration.as_ref().map(|_| "--calibration");
+            let alarm = args.policy.load(&args.model, &model, flag)?.and_then(|policy| policy.alarm);
+            match alarm {
+                Some(alarm) => Some(alarm.calibration(&model)),
+                None if file.exists() || args.calibration.is_some() => {
+                    Some(Calibration::load(&file, &model)?)
+                }
+                None => None,
+            }
+        }
     };
     if args.images.is_empty() {
         if args.calibrate.is_none() {

@@ -13,11 +13,13 @@ mod inspect_views;
 mod knobs;
 mod list;
 mod model;
+mod policy;
 mod predict;
 mod score;
 mod shipped;
 mod size;
 mod study;
+mod tune;
 mod units;
 mod workbench;
 
@@ -47,6 +49,7 @@ enum Command {
     Predict(predict::PredictArgs),
     Score(score::ScoreArgs),
     Study(study::StudyArgs),
+    Tune(tune::TuneArgs),
 }
 
 /// A reader who has seen enough (`evenkeel … | head`) ends the program without a word; words that cannot be written otherwise are an error.
@@ -92,6 +95,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Model(args) => model::run(args),
         Command::Score(args) => score::run(args),
         Command::Study(args) => study::run(args),
+        Command::Tune(args) => tune::run(&args),
     };
     match outcome {
         Ok(()) => 0,

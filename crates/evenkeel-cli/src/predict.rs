@@ -16,6 +16,7 @@ use evenkeel_data::coco_instances::results;
 use serde_json::{Value, json};
 
 use crate::knobs::table_help;
+use crate::policy::PolicyArgs;
 use crate::workbench::{AnswerArgs, DefenceArgs, Format, Subject, check_names, progress, stem_in};
 
 /// Print what a network sees in images
@@ -28,6 +29,8 @@ pub(crate) struct PredictArgs {
     defence: DefenceArgs,
     #[command(flatten)]
     answer: AnswerArgs,
+    #[command(flatten)]
+    policy: PolicyArgs,
     /// Score every image by how its views disagree; with --calibration, defend only those that raise the alarm
     #[arg(long)]
     detect: bool,
@@ -49,6 +52,18 @@ pub(crate) struct PredictArgs {
     /// One line of JSON per image
     #[arg(long)]
     json: bool,
+}
+
+impl PredictArgs {
+    /// The flag that says what to do with images, so that no policy does.
+    fn decided(&self) -> Option<&'static str> {
+        let asked = [
+            ("--defence", self.defence.defence.is_some()),
+            ("--answer", self.answer.answer.is_some()),
+            ("--detect", self.detect),
+        ];
+        asked.into_iter().find(|(_, asked)| *asked).map(|(flag, _)| flag)
+    }
 }
 
 pub(crate) fn run(args: PredictArgs) -> Result<()> {
@@ -73,6 +88,10 @@ pub(crate) fn run(args: PredictArgs) -> Result<()> {
     pipeline.detector = detector.map(Arc::new);
     pipeline.threshold = calibration.as_ref().map(|c| c.threshold);
     pipeline.estimate = calibration.as_ref().and_then(|c| c.bias).map(|bias| (bias, 0.05));
+    let heads = args.defence.heads.load()?;
+    if let Some(own) = args.policy.pipeline(&args.subject.model, &model, &heads, args.decided())? {
+        pipeline = if args.seed == 0 { own } else { own.with_seed(args.seed) };
+    }
     let bar = progress(pictures.len());
     let mut found = Vec::new();
     for path in &pictures {

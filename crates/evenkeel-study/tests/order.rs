@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// From the first to the last. A module may name those before it.
-const ORDER: [&str; 8] = ["error", "key", "experiment", "record", "store", "rows", "run", "report"];
+const ORDER: [&str; 9] = ["error", "key", "experiment", "record", "store", "rows", "run", "report", "tune"];
 
 fn rust_files(folder: &Path, all: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {

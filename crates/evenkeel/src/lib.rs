@@ -51,7 +51,7 @@
 //! # Where things are
 //!
 //! The flow is also the module order: image, [`view`], [`network`] (the seam to any executor), [`model`], [`task`], [`objective`], [`budget`],
-//! [`step`], [`optimise`] (the one loop), [`attack`], [`defence`], [`answer`], [`detect`], [`pipeline`]; beside it [`corrupt`], [`settings`] (every knob,
+//! [`step`], [`optimise`] (the one loop), [`attack`], [`defence`], [`answer`], [`detect`], [`pipeline`], [`policy`]; beside it [`corrupt`], [`settings`] (every knob,
 //! described once) and [`shipped`]. `examples/` holds programs to start from.
 
 #![forbid(unsafe_code)]
@@ -69,6 +69,7 @@ pub mod network;
 pub mod objective;
 pub mod optimise;
 pub mod pipeline;
+pub mod policy;
 pub mod random;
 pub mod settings;
 pub mod shipped;
@@ -89,6 +90,7 @@ pub use image::{Image, LabelMap, Palette};
 pub use model::{Contract, Model};
 pub use network::Network;
 pub use pipeline::{Pipeline, Verdict};
+pub use policy::Policy;
 pub use random::Random;
 pub use task::{Prediction, Truth};
 pub use view::ViewSet;

@@ -16,6 +16,7 @@ use evenkeel_study::experiment::{Design, Experiment};
 use evenkeel_study::store::{Store, read_design};
 
 pub(crate) use crate::shipped::shelf;
+pub(crate) use run::{STOP, listen};
 
 /// Run experiments, resumably, and report them
 #[derive(Debug, Args)]

@@ -33,7 +33,7 @@ pub(crate) struct RunArgs {
 }
 
 /// Raised by Ctrl-C: what is in flight is finished.
-static STOP: AtomicBool = AtomicBool::new(false);
+pub(crate) static STOP: AtomicBool = AtomicBool::new(false);
 
 /// The first time what is in flight is finished; the second time there is no waiting.
 fn stop() {
@@ -44,7 +44,7 @@ fn stop() {
 }
 
 #[cfg(unix)]
-fn listen() {
+pub(crate) fn listen() {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let mut heard = vec![SIGINT, SIGTERM];
     heard.extend((!hang_ups_pass_by()).then_some(SIGHUP));
@@ -57,7 +57,7 @@ fn listen() {
 }
 
 #[cfg(not(unix))]
-fn listen() {
+pub(crate) fn listen() {
     if ctrlc::set_handler(stop).is_err() {
         cannot_listen();
     }

@@ -1,0 +1,45 @@
+//! Policies on the command line: the file beside the network, `--policy FILE` or `--no-policy`, for every subcommand that answers.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+use evenkeel::detect::Heads;
+use evenkeel::{Model, Pipeline, Policy};
+
+/// What decides unless flags do
+#[derive(Debug, clap::Args)]
+pub(crate) struct PolicyArgs {
+    /// Do what this policy of `evenkeel tune` says [default: net.policy.toml beside the network, if there is one and no flag asks for something else]
+    #[arg(long, value_name = "FILE", conflicts_with = "no_policy")]
+    policy: Option<PathBuf>,
+    /// Leave a policy beside the network alone
+    #[arg(long)]
+    no_policy: bool,
+}
+
+impl PolicyArgs {
+    /// The policy to obey. `flag` is one that asks for something else: a policy beside the network then stands back, and one that was named is refused.
+    pub(crate) fn load(&self, network: &Path, model: &Model, flag: Option<&str>) -> Result<Option<Policy>> {
+        match (&self.policy, flag) {
+            (Some(_), Some(flag)) => bail!("{flag} and --policy both say what to do; leave one out"),
+            (Some(path), None) => Ok(Some(Policy::load(path, model)?)),
+            (None, None) if !self.no_policy => Ok(Policy::beside(network, model)?),
+            _ => Ok(None),
+        }
+    }
+
+    /// The pipeline of the policy to obey, which is named on standard error.
+    pub(crate) fn pipeline(
+        &self,
+        network: &Path,
+        model: &Arc<Model>,
+        heads: &Heads,
+        flag: Option<&str>,
+    ) -> Result<Option<Pipeline>> {
+        let Some(policy) = self.load(network, model, flag)? else { return Ok(None) };
+        let path = self.policy.clone().unwrap_or_else(|| Policy::path_beside(network));
+        eprintln!("{}: {}", path.display(), policy.words());
+        Ok(Some(policy.pipeline(model.clone(), heads)?))
+    }
+}
