@@ -6,7 +6,6 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use evenkeel::image::{Image, write_atomically};
 use evenkeel::settings::parse_radius_255;
-use evenkeel::task::Prediction;
 use evenkeel::{Model, Policy};
 use evenkeel_study::experiment::SubjectRule;
 use evenkeel_study::run::Watch;
@@ -131,14 +130,15 @@ fn unlabelled(model: &Model, images: &Path, into: &Path) -> Result<PathBuf> {
         let image = model.fit(&Image::load(path)?).with_context(|| path.display().to_string())?;
         let (picture, labels) = (format!("{number:06}.png"), format!("{number:06}.labels.png"));
         image.save_png(into.join(&picture))?;
-        rows.push(match model.predict(&image)? {
-            Prediction::Class(class) => format!("{picture},{class},"),
-            Prediction::Map(map) => {
+        let prediction = model.predict(&image)?;
+        rows.push(match (prediction.class(), prediction.label_map()) {
+            (Some(class), _) => format!("{picture},{class},"),
+            (None, Some(map)) => {
                 map.save_png(into.join(&labels), None)?;
                 format!("{picture},,{labels}")
             }
-            Prediction::Instances(_) => bail!(
-                "{}: images without labels serve classifiers and semantic segmenters; give a data set with objects",
+            (None, None) => bail!(
+                "{}: images without labels serve classifiers and semantic segmenters; give a data set with its truths",
                 images.display()
             ),
         });
@@ -169,15 +169,10 @@ pub(crate) fn run(args: &TuneArgs) -> Result<()> {
     let request = args.request(&folder, &model)?;
     listen();
     let tuned = tune::tune(&request, &shelf(), &STOP, &Telling)?;
-    let metric = match model.task.name() {
-        "classification" => "accuracy",
-        "instance" => "mask AP",
-        _ => "mIoU",
-    };
-    let policy = page::policy(&tuned, &request, metric, &model.hash)?;
+    let policy = page::policy(&tuned, &request, &model.hash)?;
     policy.save(&file)?;
     let html = folder.join("index.html");
-    write_atomically(&html, page::html(&tuned, &request, metric).as_bytes())?;
+    write_atomically(&html, page::html(&tuned, &request).as_bytes())?;
     eprintln!();
     page::lines(&tuned.judged).iter().for_each(|line| println!("{line}"));
     println!("{}", policy.about);

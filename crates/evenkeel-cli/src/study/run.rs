@@ -84,6 +84,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<()> {
     let store = told(Store::open(&folder, shard)?);
     let study = Study::load(experiment, &shelf())?;
     study.design.left_out.iter().for_each(|words| eprintln!("left out: {words}"));
+    tell_of_benchmarks(&study);
     tell_of_change(&folder, &study.design, store.len());
     let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into));
     let progress = Progress::new(&study.design, &study.counts(shard), threads);
@@ -93,6 +94,18 @@ pub(crate) fn run(args: &RunArgs) -> Result<()> {
     progress.finish();
     let (store, outcome) = ran?;
     conclude(&study, store, outcome, &folder)
+}
+
+/// Says which defences can be evaluated as public benchmarks do it, and why others cannot.
+fn tell_of_benchmarks(study: &Study) {
+    let Some(first) = study.design.subjects.first().map(|card| card.rule.name.as_str()) else { return };
+    for (_, row, objections) in study.objections().iter().filter(|(subject, _, _)| *subject == first) {
+        let words = match objections.is_empty() {
+            true => "yes: deterministic, no loop, gradients that are not zero".to_string(),
+            false => format!("no: {}", objections.join("; ")),
+        };
+        eprintln!("eligible for an evaluation as RobustBench makes it: {row}: {words}");
+    }
 }
 
 /// Says if networks are not those that results here were made with.

@@ -144,6 +144,21 @@ impl Study {
         Ok(Self { design, subjects, prepared })
     }
 
+    /// For every row of every subject, what stands against an evaluation on a public benchmark's terms: (subject, row, objections).
+    pub fn objections(&self) -> Vec<(&str, &str, Vec<String>)> {
+        let subjects = self.design.subjects.iter().zip(&self.prepared);
+        let mut all = Vec::new();
+        for (card, prepared) in subjects {
+            let own = card.rows.iter().zip(&prepared.pipelines);
+            all.extend(
+                own.map(|(row, pipeline)| {
+                    (card.rule.name.as_str(), row.label.as_str(), pipeline.objections())
+                }),
+            );
+        }
+        all
+    }
+
     /// Places of the images of a shard, by subject.
     fn places(&self, subject: usize, shard: Shard) -> Vec<usize> {
         (0..self.design.subjects[subject].images.len()).filter(|place| shard.has(*place)).collect()

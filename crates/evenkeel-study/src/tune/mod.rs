@@ -69,6 +69,8 @@ pub struct Tuned {
     pub choice: Choice,
     /// Whether the time ran out before every stage was complete.
     pub cut_short: bool,
+    /// What figures are: `mIoU`.
+    pub metric: &'static str,
 }
 
 /// Images of the first half in the first round.
@@ -131,6 +133,13 @@ fn experiment(request: &Request, candidates: &[&Candidate], images: usize, knowi
     }
 }
 
+/// What a round says of its candidates.
+struct Known {
+    all: Vec<Judged>,
+    complete: bool,
+    metric: &'static str,
+}
+
 struct Round<'a> {
     request: &'a Request,
     shelf: &'a [Embedded],
@@ -146,7 +155,7 @@ impl Round<'_> {
         candidates: &[&Candidate],
         (images, half, knowing): (usize, Shard, bool),
         share: f64,
-    ) -> Result<(Vec<Judged>, bool)> {
+    ) -> Result<Known> {
         let experiment = experiment(self.request, candidates, images, knowing);
         experiment.check()?;
         let study = Study::load(experiment, self.shelf)?;
@@ -176,8 +185,8 @@ impl Round<'_> {
         }
         store.look_again()?;
         let results = Results::gather(&study.design, &store)?;
-        let known = judged(&results, &store, candidates, half)?;
-        Ok((known, !outcome.stopped))
+        let all = judged(&results, &store, candidates, half)?;
+        Ok(Known { all, complete: !outcome.stopped, metric: results.metric(0) })
     }
 
     fn tell(&self, words: String, so_far: &[Judged]) {
@@ -210,8 +219,8 @@ pub fn tune(request: &Request, shelf: &[Embedded], stop: &AtomicBool, notice: &d
     let mut chosen_by: Vec<Judged> = Vec::new();
     while left.len() > FINALISTS {
         round.tell(format!("{} candidates on {images} images", left.len()), &known);
-        let (now, complete) = round.run(&left, (images, choosing, false), SHARES[0])?;
-        known = now;
+        let Known { all, complete, .. } = round.run(&left, (images, choosing, false), SHARES[0])?;
+        known = all;
         remember(&mut chosen_by, &known);
         let keep = if complete { (left.len() / 2).max(FINALISTS) } else { FINALISTS };
         cut_short |= !complete;
@@ -219,14 +228,14 @@ pub fn tune(request: &Request, shelf: &[Embedded], stop: &AtomicBool, notice: &d
         images = (2 * images).min(half);
     }
     round.tell(format!("attackers who know the last {} candidates", left.len()), &known);
-    let (now, complete) = round.run(&left, (images, choosing, true), SHARES[1])?;
-    cut_short |= !complete;
-    remember(&mut chosen_by, &now);
-    round.tell(format!("{} candidates judged by the other images", left.len()), &now);
-    let (judged, complete) = round.run(&left, (half, judging, true), SHARES[2])?;
+    let now = round.run(&left, (images, choosing, true), SHARES[1])?;
+    cut_short |= !now.complete;
+    remember(&mut chosen_by, &now.all);
+    round.tell(format!("{} candidates judged by the other images", left.len()), &now.all);
+    let Known { all: judged, complete, metric } = round.run(&left, (half, judging, true), SHARES[2])?;
     cut_short |= !complete;
     let choice = choose(&judged, &request.rule)?;
-    Ok(Tuned { judged, chosen_by, choice, cut_short })
+    Ok(Tuned { judged, chosen_by, choice, cut_short, metric })
 }
 
 /// The latest that is known of each candidate.

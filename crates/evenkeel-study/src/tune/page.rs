@@ -20,8 +20,8 @@ fn percent(figure: &Figure) -> Interval {
 }
 
 /// The sentences that a person needs: what to use, what it costs, what it withstands, what it does not.
-pub fn words(tuned: &Tuned, request: &Request, metric: &str) -> String {
-    let (bare, radius) = (&tuned.choice.bare, request.epsilon_255);
+pub fn words(tuned: &Tuned, request: &Request) -> String {
+    let (bare, radius, metric) = (&tuned.choice.bare, request.epsilon_255, tuned.metric);
     let bare_words =
         format!("{metric} {} clean and {} attacked", percent(&bare.clean), percent(&bare.unaware));
     let Some(one) = &tuned.choice.chosen else {
@@ -46,7 +46,7 @@ pub fn words(tuned: &Tuned, request: &Request, metric: &str) -> String {
 ///
 /// # Errors
 /// If the chosen candidate is none of the table.
-pub fn policy(tuned: &Tuned, request: &Request, metric: &str, model: &str) -> Result<Policy> {
+pub fn policy(tuned: &Tuned, request: &Request, model: &str) -> Result<Policy> {
     let detector = DetectorSpec::named("variance")?.with("seed", request.seed)?;
     let with_alarm =
         tuned.judged.iter().chain(&tuned.chosen_by).find_map(|j| Some((j.threshold?, j.threshold_images)));
@@ -58,7 +58,7 @@ pub fn policy(tuned: &Tuned, request: &Request, metric: &str, model: &str) -> Re
     });
     let mut policy = Policy {
         model: model.into(),
-        about: words(tuned, request, metric),
+        about: words(tuned, request),
         seed: request.seed,
         defence: None,
         answer: None,
@@ -68,7 +68,7 @@ pub fn policy(tuned: &Tuned, request: &Request, metric: &str, model: &str) -> Re
     let bare = &tuned.choice.bare;
     let of = tuned.choice.chosen.as_ref().unwrap_or(bare);
     policy.figures = Some(Figures {
-        metric: metric.into(),
+        metric: tuned.metric.into(),
         epsilon_255: request.epsilon_255,
         images: of.clean.images,
         cost: of.cost,
@@ -159,7 +159,7 @@ fn table(all: &[Judged], front: &[String]) -> String {
 }
 
 /// The page.
-pub fn html(tuned: &Tuned, request: &Request, metric: &str) -> String {
+pub fn html(tuned: &Tuned, request: &Request) -> String {
     let name = escaped(&request.subject.name);
     let late = match tuned.cut_short {
         true => {
@@ -173,8 +173,8 @@ pub fn html(tuned: &Tuned, request: &Request, metric: &str) -> String {
          <h2>Judged by images that did not choose</h2>{}{}<p class=\"note\">Figures in % with 95 % intervals over images; ● on the front: nothing is better in clean \
          score, both kinds of attackers and cost at once. On alarm, attackers do not try to stay under the threshold.</p>\
          <p class=\"note\">The rule: {}.</p><h2>What chose them</h2>{}</body></html>\n",
-        escaped(&words(tuned, request, metric)),
-        picture(&tuned.judged, &tuned.choice.front, metric),
+        escaped(&words(tuned, request)),
+        picture(&tuned.judged, &tuned.choice.front, tuned.metric),
         table(&tuned.judged, &tuned.choice.front),
         escaped(&request.rule.words()),
         table(&tuned.chosen_by, &[]),

@@ -4,6 +4,7 @@
 //! the network answers for the image as it is. A pipeline is a network
 //! again ([`Pipeline::network`]), so every attack can be aimed through it. The verdict depends on the image and the seed only.
 
+mod eligible;
 mod framed;
 mod network;
 mod unrolled;

@@ -11,6 +11,10 @@ pub(in crate::defence) struct BitDepth {
 }
 
 impl Transform for BitDepth {
+    fn has_derivative(&self) -> bool {
+        false
+    }
+
     fn apply(&self, image: &Image) -> Image {
         let steps = ((1u32 << self.bits) - 1) as f32;
         let mut out = image.clone();

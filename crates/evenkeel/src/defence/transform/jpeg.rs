@@ -12,6 +12,10 @@ pub(in crate::defence) struct Jpeg {
 }
 
 impl Transform for Jpeg {
+    fn has_derivative(&self) -> bool {
+        false
+    }
+
     fn apply(&self, image: &Image) -> Image {
         jpeg_compressed(image, self.quality)
     }

@@ -30,6 +30,11 @@ pub trait Transform: std::fmt::Debug + Send + Sync {
         false
     }
 
+    /// Whether its derivative says anything; a staircase's is zero almost everywhere.
+    fn has_derivative(&self) -> bool {
+        true
+    }
+
     /// The changed image, of the same size.
     fn apply(&self, image: &Image) -> Image {
         image.clone()
