@@ -87,7 +87,8 @@ impl TuneArgs {
 
     fn request(&self, folder: &Path, model: &Model) -> Result<Request> {
         let [kind, path] = self.data.as_slice() else { bail!("--data needs a kind and a path") };
-        if !(self.minutes > 0.0 && self.minutes.is_finite()) || !(self.clean_loss >= 0.0) {
+        let fine = self.minutes > 0.0 && self.minutes.is_finite() && self.clean_loss >= 0.0;
+        if !fine {
             bail!("--minutes must be above 0 and --clean-loss at least 0");
         }
         let (data, path, classes) = match kind.as_str() {

@@ -21,14 +21,28 @@ fn tuning_writes_a_policy_and_a_page_and_goes_on_where_it_was() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let args = [
-        "tune", "embedded:classifier", "--data", "scenes-objects", "8@16x16", "--minutes", "0.5", "--folder", "results", "-o", "net.policy.toml",
+        "tune",
+        "embedded:classifier",
+        "--data",
+        "scenes-objects",
+        "8@16x16",
+        "--minutes",
+        "0.5",
+        "--folder",
+        "results",
+        "-o",
+        "net.policy.toml",
     ];
     let (said, stages) = works(at, &args);
     assert!(said.contains("Use ") && stages.contains("judged by the other images"), "{said}{stages}");
     let model = shipped::named("classifier").unwrap().model().unwrap();
     let policy = Policy::load(&at.join("net.policy.toml"), &model).unwrap();
     let figures = policy.figures.clone().unwrap();
-    assert!(policy.about.contains("forward passes") || policy.about.contains("alarm alone"), "{}", policy.about);
+    assert!(
+        policy.about.contains("forward passes") || policy.about.contains("alarm alone"),
+        "{}",
+        policy.about
+    );
     assert!(figures.cost >= 1.0 && figures.images >= 1 && figures.metric == "accuracy");
     policy.pipeline(model.into(), &Default::default()).unwrap();
     let page = std::fs::read_to_string(at.join("results/index.html")).unwrap();

@@ -128,6 +128,7 @@ fn experiment(request: &Request, candidates: &[&Candidate], images: usize, knowi
         subjects: vec![request.subject.clone()],
         attacks: if knowing { [unaware(), aware()].concat() } else { unaware() },
         corruptions: Vec::new(),
+        foreign: Vec::new(),
         defences: candidates.iter().map(|candidate| candidate.rule.clone()).collect(),
         detectors: vec![detector],
     }
