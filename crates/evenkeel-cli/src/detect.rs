@@ -3,11 +3,8 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use evenkeel::detect::{
-    Calibration, Detection, Detector, DetectorKind, DetectorSpec, Outputs, ViewOutputs, fit_bias,
-};
+use evenkeel::detect::{Calibration, Detection, Detector, DetectorKind, DetectorSpec, fit_bias};
 use evenkeel::model::Model;
-use evenkeel::random::Random;
 use serde_json::json;
 
 use crate::knobs::{KnobArgs, table_help};
@@ -109,11 +106,10 @@ fn calibrate(args: &DetectArgs, model: &Model, folder: &PathBuf) -> Result<Calib
     let (mut scores, mut errors) = (Vec::new(), Vec::new());
     for path in &clean {
         let image = fitted(model, path)?;
-        scores.push(detector.score(model, &image)?);
-        if let Some(labels) = &args.labels {
+        let look = detector.look(model, &image, args.labels.is_some())?;
+        scores.push(look.score);
+        if let (Some(labels), Some(outputs)) = (&args.labels, look.outputs) {
             let truth = truth(model, labels, path)?;
-            let views = detector.views.draw(&Random::new(detector.seed));
-            let outputs = ViewOutputs::at(model, &image, &views, Outputs::Softmax)?;
             if let Some(error) = outputs.true_error(model, &truth)? {
                 errors.push((outputs.cell_variances(), error));
             }
@@ -136,9 +132,12 @@ fn judge(args: &DetectArgs, model: &Model, calibration: Option<&Calibration>) ->
         let image = fitted(model, path)?;
         let bias = calibration.and_then(|c| c.bias);
         let wanted = model.task.kind().estimates_error.then_some((bias.unwrap_or(0.0), args.delta));
-        let Detection { score, estimate } = detector.detect(model, &image, wanted)?;
+        let Detection { score, estimate, scores, .. } = detector.detect(model, &image, wanted)?;
         let alarm = calibration.map(|c| score > c.threshold);
-        let prediction = model.predict(&image)?;
+        let prediction = match scores {
+            Some(scores) => model.task.predict(&scores, image.size())?,
+            None => model.predict(&image)?,
+        };
         let value = json!({
             "image": path,
             "score": score,

@@ -1,11 +1,12 @@
 //! One step of the defence, timed: the equivariance objective over the standard eight views and its gradient.
 //!
-//!     cargo run --release -p evenkeel --example defence_step -- NET.onnx HEIGHT WIDTH [THREADS]
+//!     cargo run --release -p evenkeel --example defence_step -- NET.onnx HEIGHT WIDTH [THREADS] [FEATURE]
 //!
 //! Reads orders from standard input, one a line, and answers each with a number: `step` (the step), `gradient` (one forward and
-//! gradient of the bare network), `views` (what the views themselves cost in a step, without the network) and `defence` (three
-//! steps of the published loop) in milliseconds; `memory` is the peak resident set so far in MB. But for `defence`, views leave the
-//! random stretch out, so that a peer can do the same work. bench/defence.py gives the orders and does the same in PyTorch.
+//! gradient of the bare network), `views` (what the views themselves cost in a step, without the network), `defence` (three
+//! steps of the published loop) and `default` (the default defence, as it is, and the answer) in milliseconds; `memory` is the peak
+//! resident set so far in MB. But for the last two, views leave the random stretch out, so that a peer can do the same work.
+//! bench/defence.py gives the orders and does the same in PyTorch.
 
 use std::io::BufRead;
 use std::time::Instant;
@@ -24,16 +25,18 @@ fn main() {
     let number = |i: usize, default: usize| args.get(i).and_then(|a| a.parse().ok()).unwrap_or(default);
     let (height, width, threads) = (number(1, 340), number(2, 680), number(3, 2));
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().expect("threads");
-    let model = load(args.first().expect("a network"));
+    let model = load(args.first().expect("a network"), args.get(4));
     let mut random = Random::new(1);
     let pixels = (0..3 * height * width).map(|_| random.unit()).collect();
     let image = Image::new(height, width, pixels).expect("an image");
+    let fixed = model.network.fixed_size().is_some();
     let bench =
-        Bench { objective: Equivariance::new(unstretched().fitted(false, model.multiple)), model, image };
+        Bench { objective: Equivariance::new(unstretched().fitted(fixed, model.multiple)), model, image };
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         match line.as_str() {
             "step" => println!("{:.2}", timed(|| bench.step())),
             "defence" => println!("{:.2}", timed(|| bench.defence())),
+            "default" => println!("{:.2}", timed(|| bench.default())),
             "gradient" => println!("{:.2}", timed(|| bench.gradient())),
             "views" => println!("{:.2}", bench.views()),
             "memory" => println!("{:.1}", peak_mb()),
@@ -42,8 +45,8 @@ fn main() {
     }
 }
 
-/// The network as it is: scores and features are its only output.
-fn load(path: &str) -> Model {
+/// The network as it is: scores are its first output, and features too unless another tensor is named.
+fn load(path: &str, feature: Option<&String>) -> Model {
     let network = evenkeel_network::Network::load(path).expect("a network");
     let output = network.outputs().next().expect("an output").to_owned();
     let input = InputRule {
@@ -58,7 +61,7 @@ fn load(path: &str) -> Model {
     };
     let contract = Contract {
         task: "semantic".into(),
-        feature: output.as_str().into(),
+        feature: feature.unwrap_or(&output).as_str().into(),
         output: output.as_str().into(),
         input,
         classes: Classes::default(),
@@ -93,6 +96,13 @@ impl Bench {
             .and_then(|d| d.with("steps", 3usize)?.with("schedule", "paper"));
         let defence = spec.and_then(|d| d.build(&self.model, &Heads::default())).expect("a defence");
         defence.apply(&self.model, &self.image, 1).expect("a defended image");
+    }
+
+    fn default(&self) {
+        let spec = DefenceSpec::named("equivariance").expect("the table has it");
+        let defence = spec.build(&self.model, &Heads::default()).expect("a defence");
+        let defended = defence.apply(&self.model, &self.image, 1).expect("a defended image");
+        self.model.scores(&defended.image).expect("an answer");
     }
 
     fn gradient(&self) {

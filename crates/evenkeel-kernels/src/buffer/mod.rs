@@ -3,6 +3,9 @@
 //! A [`Pool`] keeps freed memory and hands it out again, so that a network asked the same thing a thousand times allocates
 //! once. It also counts: live bytes now and at the highest, and refuses to pass a ceiling, which is how a hostile model
 //! that asks for a terabyte gets an error instead of the machine.
+//!
+//! Single bytes (the bits and indices that a tape keeps) and wider values (maps, which come and go) lie in slabs apart: a few bits in the
+//! room of a map that has gone would force the next map of that size into fresh memory.
 
 mod slab;
 
@@ -120,7 +123,8 @@ impl<T: Plain + std::fmt::Debug> std::fmt::Debug for Buffer<T> {
 
 #[derive(Default)]
 struct Shelf {
-    slabs: Vec<Slab>,
+    /// Those of wider values, those of single bytes.
+    slabs: [Vec<Slab>; 2],
     mapped_bytes: usize,
     live_bytes: usize,
     peak_bytes: usize,
@@ -128,17 +132,21 @@ struct Shelf {
 }
 
 impl Shelf {
-    /// A block from the first slab that has room, or from a new one.
-    fn take(&mut self, bytes: usize) -> Option<Block> {
-        let start = match self.slabs.iter_mut().find_map(|slab| slab.take(bytes)) {
+    /// A block from the first slab of its kind that has room, or from a new one.
+    fn take(&mut self, bytes: usize, kind: usize) -> Option<Block> {
+        let start = match self.slabs[kind].iter_mut().find_map(|slab| slab.take(bytes)) {
             Some(start) => start,
             None => {
+                // What lies idle did not serve, and would stay beside what is mapped now.
+                if self.mapped_bytes + bytes > AHEAD {
+                    self.drop_idle();
+                }
                 // Each as large as all before it, so that there are few.
                 let ahead = bytes.max(self.mapped_bytes.min(AHEAD));
                 let mut slab = Slab::new(ahead).or_else(|| Slab::new(bytes))?;
                 let start = slab.take(bytes)?;
                 self.mapped_bytes += slab.len();
-                self.slabs.push(slab);
+                self.slabs[kind].push(slab);
                 start
             }
         };
@@ -149,7 +157,7 @@ impl Shelf {
 
     fn give_back(&mut self, block: Block) {
         self.live_bytes -= block.bytes;
-        let slab = self.slabs.iter_mut().find(|slab| slab.contains(block.start));
+        let slab = self.slabs.iter_mut().flatten().find(|slab| slab.contains(block.start));
         slab.expect("the slab of a live block is kept").give_back(block.start, block.bytes);
         // Idle slabs are worth having, since fresh pages are slow, but not many times what was ever in use.
         if self.mapped_bytes > 2 * self.peak_bytes + AHEAD {
@@ -158,8 +166,8 @@ impl Shelf {
     }
 
     fn drop_idle(&mut self) {
-        self.slabs.retain(|slab| !slab.is_idle());
-        self.mapped_bytes = self.slabs.iter().map(Slab::len).sum();
+        self.slabs.iter_mut().for_each(|slabs| slabs.retain(|slab| !slab.is_idle()));
+        self.mapped_bytes = self.slabs.iter().flatten().map(Slab::len).sum();
     }
 }
 
@@ -186,11 +194,18 @@ pub struct TooLarge {
 
 /// Where packed weights live: long, side by side, and those of all networks together.
 static WEIGHTS: LazyLock<Pool> = LazyLock::new(|| Pool::new(usize::MAX));
+/// Where weights packed for one call live.
+static CALLS: LazyLock<Pool> = LazyLock::new(|| Pool::new(usize::MAX));
 
 impl Pool {
     /// The pool of packed weights, which has no ceiling.
     pub fn of_weights() -> &'static Pool {
         &WEIGHTS
+    }
+
+    /// The pool of weights that are packed for one call, which has no ceiling.
+    pub fn of_calls() -> &'static Pool {
+        &CALLS
     }
 
     /// An empty pool that lets at most `ceiling` bytes be live at once.
@@ -221,7 +236,7 @@ impl Pool {
         if shelf.live_bytes.saturating_add(bytes) > shelf.ceiling {
             return Err(refused);
         }
-        let block = shelf.take(bytes).ok_or(refused)?;
+        let block = shelf.take(bytes, usize::from(size_of::<T>() == 1)).ok_or(refused)?;
         drop(shelf);
         Ok(buffer(Some(block)))
     }

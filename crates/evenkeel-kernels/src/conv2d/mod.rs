@@ -20,7 +20,7 @@ mod tests;
 pub use choose::{Algorithm, Direction, choose};
 pub use pair::{Layer, pair_forward, pair_serves};
 pub use stem::{stem_forward, stem_pullback, stem_serves};
-pub use weights::Weights;
+pub use weights::{Shared, Source, Weights};
 
 #[cfg(target_arch = "x86_64")]
 use crate::cpu;
@@ -141,7 +141,8 @@ fn run(
             Direction::Pullback => depthwise::pullback(geometry, weights.depthwise(), from, to, epilogue),
         },
         Algorithm::Winograd(tile) => {
-            winograd::run(weights.winograd(tile, direction), geometry, from, to, epilogue);
+            let tiles = winograd::count(geometry, tile, direction);
+            winograd::run(&weights.winograd(tile, direction, tiles), geometry, from, to, epilogue);
         }
         #[cfg(target_arch = "x86_64")]
         Algorithm::Direct => match (cpu::avx512(), cpu::avx2()) {

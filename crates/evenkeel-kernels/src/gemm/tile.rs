@@ -3,6 +3,7 @@
 //! The right side is packed in lines of sixteen columns, one for each step of the sum; the left side is read where it lies. Each
 //! result is a chain of fused multiply-adds in the order of the steps, so a tile's shape never shows in its values.
 
+use crate::buffer::Plain;
 use crate::lanes::Lanes;
 
 /// Columns of one panel: two vectors of eight or one of sixteen.
@@ -12,6 +13,8 @@ pub(crate) const PANEL: usize = 16;
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
 pub(crate) struct Line(pub(crate) [f32; PANEL]);
+// SAFETY: floats, of which every bit pattern is one.
+unsafe impl Plain for Line {}
 
 /// Rows of the next tile when `left` rows are left and a tile has at most `most`: as few tiles as can be, and those even, because
 /// a small one waits for its own sums.

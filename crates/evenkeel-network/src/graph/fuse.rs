@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
-use evenkeel_kernels::conv2d::Weights;
+use evenkeel_kernels::conv2d::Source;
 use evenkeel_kernels::epilogue::Activation;
 
 use super::channelwise::join_channelwise;
 use super::linear::fuse_linear;
+use super::packed::{self, Sizes};
 use super::{Graph, Node, ValueId, flush_values};
 use crate::op::Operator;
 use crate::op::clip::Clip;
@@ -81,7 +82,7 @@ struct Chain {
     conv: Arc<dyn Operator>,
     input: ValueId,
     shape: Tensor,
-    weights: Vec<f32>,
+    weights: Source,
     bias: Vec<f32>,
     groups: usize,
     residual: Option<ValueId>,
@@ -99,7 +100,7 @@ impl Chain {
         let conv: &Conv = as_op(node)?;
         let constant = |i: usize| node.inputs.get(i).copied().flatten().map(|id| fixed(graph, id));
         let shape = constant(1)??.clone();
-        let weights = shape.values::<f32>()?.to_vec();
+        let weights = packed::source(&shape)?.flushed();
         if shape.rank() != 4 || shape.is_empty() || !shape.shape()[0].is_multiple_of(conv.groups) {
             return None;
         }
@@ -153,17 +154,14 @@ impl Chain {
         if self.residual.is_some() || scales.len() != self.bias.len() || shifts.len() != self.bias.len() {
             return false;
         }
-        self.scale(&scales);
+        self.scale(scales);
         self.bias.iter_mut().zip(&shifts).for_each(|(bias, shift)| *bias += shift);
         true
     }
 
-    fn scale(&mut self, factors: &[f32]) {
-        let per_output = self.weights.len() / factors.len();
-        for (weights, factor) in self.weights.chunks_mut(per_output).zip(factors) {
-            weights.iter_mut().for_each(|w| *w *= factor);
-        }
-        self.bias.iter_mut().zip(factors).for_each(|(bias, factor)| *bias *= factor);
+    fn scale(&mut self, factors: Vec<f32>) {
+        self.bias.iter_mut().zip(&factors).for_each(|(bias, factor)| *bias *= factor);
+        self.weights = self.weights.clone().scaled(factors);
     }
 
     /// Arithmetic with one value a channel goes into weights and bias; the addition of another map becomes the residual.
@@ -183,11 +181,11 @@ impl Chain {
         }
         match &*node.operator {
             "Add" => self.bias.iter_mut().zip(&values).for_each(|(bias, v)| *bias += v),
-            "Mul" => self.scale(&values),
+            "Mul" => self.scale(values),
             "Sub" if left == from => self.bias.iter_mut().zip(&values).for_each(|(bias, v)| *bias -= v),
             "Div" if left == from && values.iter().all(|&v| v != 0.0) => {
                 let inverse: Vec<f32> = values.iter().map(|v| 1.0 / v).collect();
-                self.scale(&inverse);
+                self.scale(inverse);
             }
             _ => return false,
         }
@@ -212,7 +210,6 @@ impl Chain {
     }
 
     fn into_node(mut self, graph: &Graph, originals: Vec<Node>) -> Node {
-        flush_values(&mut self.weights);
         flush_values(&mut self.bias);
         let inputs: Vec<ValueId> = [Some(self.input), self.residual].into_iter().flatten().collect();
         let original = Plan::between(graph, originals.clone(), &inputs, &[self.output], true);
@@ -221,7 +218,9 @@ impl Chain {
         let op = FusedConv {
             conv: self.conv,
             shape: self.shape.clone(),
-            weights: Arc::new(Weights::new(self.weights, out_c, in_c, kernel, self.groups)),
+            weights: graph
+                .packed
+                .of(self.weights, Sizes { channels: [out_c, in_c], kernel, groups: self.groups }),
             bias: self.bias,
             activation: self.activation,
             original: Arc::new(original),

@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
-use evenkeel_kernels::conv2d::Weights;
+use evenkeel_kernels::conv2d::Source;
 use evenkeel_kernels::epilogue::Activation;
 
 use super::fuse::{Uses, as_op, fixed};
+use super::packed::{self, Sizes};
 use super::{Graph, Node, ValueId, flush_values};
 use crate::op::gemm::Gemm;
 use crate::op::linear::Linear;
@@ -47,7 +48,7 @@ pub(super) fn fuse_linear(graph: &Graph, nodes: Vec<Node>, wanted: &[ValueId]) -
 struct Chain {
     input: ValueId,
     /// `[n][k]`.
-    weights: Vec<f32>,
+    weights: Source,
     k: usize,
     bias: Vec<f32>,
     residual: Option<ValueId>,
@@ -60,7 +61,6 @@ impl Chain {
         let (input, right) = (node.inputs.first().copied()??, node.inputs.get(1).copied()??);
         let constant = fixed(graph, right)?;
         let &[rows, columns] = constant.shape() else { return None };
-        let values = constant.values::<f32>()?;
         let output = node.outputs.first().copied().flatten()?;
         let (turned, alpha, bias) = if as_op::<MatMul>(node).is_some() {
             (false, 1.0, None)
@@ -83,10 +83,9 @@ impl Chain {
         {
             return None;
         }
-        let mut weights = if turned { values.to_vec() } else { transposed(values, k, n) };
-        if alpha != 1.0 {
-            weights.iter_mut().for_each(|w| *w *= alpha);
-        }
+        let weights = packed::source(constant)?.flushed();
+        let weights = if turned { weights } else { weights.turned() };
+        let weights = if alpha == 1.0 { weights } else { weights.scaled(vec![alpha; n]) };
         let bias = bias.unwrap_or_else(|| vec![0.0; n]);
         Some(Chain { input, weights, k, bias, residual: None, activation: Activation::None, output })
     }
@@ -120,10 +119,8 @@ impl Chain {
         match &*node.operator {
             "Add" => self.bias.iter_mut().zip(&values).for_each(|(bias, v)| *bias += v),
             "Mul" if self.residual.is_none() => {
-                for (row, factor) in self.weights.chunks_exact_mut(self.k).zip(&values) {
-                    row.iter_mut().for_each(|w| *w *= factor);
-                }
                 self.bias.iter_mut().zip(&values).for_each(|(bias, v)| *bias *= v);
+                self.weights = self.weights.clone().scaled(values);
             }
             _ => return false,
         }
@@ -131,13 +128,14 @@ impl Chain {
     }
 
     fn into_node(mut self, graph: &Graph, originals: Vec<Node>) -> Node {
-        flush_values(&mut self.weights);
         flush_values(&mut self.bias);
         let inputs: Vec<ValueId> = [Some(self.input), self.residual].into_iter().flatten().collect();
         let original = Plan::between(graph, originals.clone(), &inputs, &[self.output], true);
         let n = self.bias.len();
         let op = Linear {
-            weights: Arc::new(Weights::new(self.weights, n, self.k, [1, 1], 1)),
+            weights: graph
+                .packed
+                .of(self.weights, Sizes { channels: [n, self.k], kernel: [1, 1], groups: 1 }),
             bias: self.bias,
             activation: self.activation,
             original: Arc::new(original),
@@ -158,15 +156,4 @@ fn last_axis(constant: &Tensor, n: usize) -> Option<Vec<f32>> {
         (len, &[1, last]) if len == n && last == n => Some(values.to_vec()),
         _ => None,
     }
-}
-
-/// `[n][k]` from `[k][n]`.
-fn transposed(values: &[f32], k: usize, n: usize) -> Vec<f32> {
-    let mut out = vec![0.0; k * n];
-    for (i, row) in values.chunks_exact(n).enumerate() {
-        for (j, &v) in row.iter().enumerate() {
-            out[j * k + i] = v;
-        }
-    }
-    out
 }

@@ -13,6 +13,7 @@ mod fuse;
 mod gelu;
 mod linear;
 mod order;
+mod packed;
 mod shuffle;
 mod simplify;
 mod sparse;
@@ -22,6 +23,7 @@ mod underflow;
 
 pub use body::Body;
 pub(crate) use fuse::fuse;
+use packed::PackedWeights;
 pub(crate) use simplify::simplify;
 pub(crate) use underflow::flush_values;
 
@@ -101,6 +103,7 @@ pub struct Graph {
     /// The outputs, in order.
     pub outputs: Vec<ValueId>,
     names: HashMap<String, ValueId>,
+    packed: PackedWeights,
 }
 
 impl Graph {

@@ -102,7 +102,8 @@ impl Objective for TaskObjective<'_> {
         let mut seen = self.aim.mean(image, random, |network| self.on(network, vec![], at, want_gradient))?;
         let views = self.view_terms();
         if !views.is_empty() {
-            // the views are those of the attacked image itself, before any defence
+            // The second term is what the defence raises: the views' likeness on the bare network, from the attacked image on. Kept high
+            // there, it leaves the defence little to gain; behind the defence it would be high for any image.
             let model = self.aim.scenario.model;
             let terms = Terms { output: None, feature: &model.feature, losses: vec![], views };
             let own = terms.evaluate(&*model.network, image, progress, random, want_gradient)?;

@@ -81,7 +81,7 @@ impl Detector {
         let random = Random::new(self.seed);
         let scaled = |gradient: Vec<f32>, by: f64| gradient.into_iter().map(|g| g * by as f32).collect();
         match &self.measure {
-            Measure::Objective { objective, share } => {
+            Measure::Objective { objective, share, .. } => {
                 let views = vec![ViewTerm { weight: 1.0, objective: &**objective }];
                 let terms = Terms { output: None, feature: &model.feature, losses: vec![], views };
                 let seen = terms.evaluate(&*model.network, image, Progress::ONCE, &random, true)?;

@@ -9,6 +9,7 @@ mod calibration;
 mod estimate;
 mod gradient;
 mod instances;
+mod look;
 mod table;
 
 #[cfg(test)]
@@ -17,6 +18,7 @@ mod tests;
 pub use calibration::{Calibration, threshold_for};
 pub use estimate::{ErrorEstimate, expected_error, fit_bias};
 pub use instances::instance_variance;
+pub use look::Look;
 pub use table::{DETECTORS, DetectorKind, DetectorSettings, DetectorSpec};
 
 use rayon::prelude::*;
@@ -54,6 +56,8 @@ pub enum Measure {
         objective: Box<dyn ViewObjective>,
         /// What its sum is divided by.
         share: f64,
+        /// Whether it compares the detector's own views, so that its passes serve an error estimate too.
+        own_views: bool,
     },
 }
 
@@ -88,7 +92,9 @@ impl Detector {
         let per_view = |objective: Box<dyn ViewObjective>| Measure::Objective {
             objective,
             share: views.rules.len() as f64,
+            own_views: true,
         };
+        let head_only = |objective| Measure::Objective { objective, share: 1.0, own_views: false };
         let measure = match name {
             "variance" => Measure::Variance(Outputs::Softmax),
             "variance-onehot" => Measure::Variance(Outputs::OneHot),
@@ -97,7 +103,7 @@ impl Detector {
             "invariance" => per_view(Box::new(Invariance { views: views.clone(), pairing: Pairing::Anchor })),
             "rotation" => {
                 let head = heads.head.ok_or_else(|| missing("a rotation head"))?;
-                Measure::Objective { objective: Box::new(Rotation { head, fixed_canvas: fixed }), share: 1.0 }
+                head_only(Box::new(Rotation { head, fixed_canvas: fixed }))
             }
             "contrastive" => {
                 let objective = Contrastive {
@@ -106,7 +112,7 @@ impl Detector {
                     bank: heads.bank.ok_or_else(|| missing("a bank of other images' embeddings"))?,
                     temperature: 0.5,
                 };
-                Measure::Objective { objective: Box::new(objective), share: 1.0 }
+                head_only(Box::new(objective))
             }
             _ => {
                 let names = crate::settings::names::<DetectorKind>().join(", ");
@@ -134,7 +140,7 @@ impl Detector {
                 let outputs = ViewOutputs::at(model, image, &self.views.draw(&random), Outputs::Softmax)?;
                 Ok(expected_error(&outputs.cell_variances(), 0.0))
             }
-            Measure::Objective { objective, share } => {
+            Measure::Objective { objective, share, .. } => {
                 let views = vec![ViewTerm { weight: 1.0, objective: &**objective }];
                 let terms = Terms { output: None, feature: &model.feature, losses: vec![], views };
                 let seen = terms.evaluate(&*model.network, image, Progress::ONCE, &random, false)?;
@@ -143,31 +149,29 @@ impl Detector {
         }
     }
 
-    /// The score of an image and, if a bias and a probability are given, the error estimate; passes that both need are made once.
+    /// The score of an image and, if a bias and a probability are given, the error estimate, from one round of passes.
     ///
     /// # Errors
     /// If the network refuses a view.
     pub fn detect(&self, model: &Model, image: &Image, estimate: Option<(f64, f64)>) -> Result<Detection> {
-        let Some((bias, delta)) = estimate else {
-            return Ok(Detection { score: self.score(model, image)?, estimate: None });
-        };
-        let views = self.views.draw(&Random::new(self.seed));
-        let outputs = ViewOutputs::at(model, image, &views, Outputs::Softmax)?;
-        let score = match &self.measure {
-            Measure::Variance(Outputs::Softmax) => outputs.variance(),
-            _ => self.score(model, image)?,
-        };
-        Ok(Detection { score, estimate: Some(ErrorEstimate::from_outputs(&outputs, bias, delta)?) })
+        let Look { score, outputs, scores } = self.look(model, image, estimate.is_some())?;
+        let estimate = outputs.zip(estimate);
+        let estimate =
+            estimate.map(|(outputs, (bias, delta))| ErrorEstimate::from_outputs(&outputs, bias, delta));
+        Ok(Detection { score, estimate: estimate.transpose()?, scores })
     }
 }
 
 /// What a detector finds.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Detection {
     /// The score.
     pub score: f64,
     /// How wrong the answer probably is, if that was asked for.
     pub estimate: Option<ErrorEstimate>,
+    /// The image's own scores, if a pass gave them: the answer, where nothing is changed about the image.
+    pub scores: Option<Tensor>,
 }
 
 /// The outputs of an image and of its views, brought back to the image's own grid.
@@ -186,6 +190,12 @@ impl ViewOutputs {
     /// # Errors
     /// If the network refuses one.
     pub fn at(model: &Model, image: &Image, views: &[View], outputs: Outputs) -> Result<Self> {
+        let (base, seen) = Self::passes(model, image, views)?;
+        Self::of(model, image.size(), &base, &seen, outputs)
+    }
+
+    /// The scores of an image and of its views.
+    fn passes(model: &Model, image: &Image, views: &[View]) -> Result<(Tensor, Vec<(View, Tensor)>)> {
         let base = model.scores(image)?;
         let seen: Vec<(View, Tensor)> = if model.network.prefers_batches() {
             let images: Vec<Image> = views.par_iter().map(|view| view.apply(image)).collect();
@@ -195,7 +205,7 @@ impl ViewOutputs {
             let look = |view: &View| Ok((view.clone(), model.scores(&view.apply(image))?));
             views.par_iter().map(look).collect::<Result<_>>()?
         };
-        Self::of(model, image.size(), &base, &seen, outputs)
+        Ok((base, seen))
     }
 
     /// The same from scores that are there already: the image's own, and each view's.

@@ -172,3 +172,52 @@ fn the_gradient_of_a_score_is_its_derivative() {
         assert!(off < 0.01 * total, "{name}: off by {off} of {total}");
     }
 }
+
+/// Counts the images that go through a network.
+struct Counted(Conv, std::sync::Arc<std::sync::atomic::AtomicUsize>);
+
+impl crate::network::Network for Counted {
+    fn fixed_size(&self) -> Option<(usize, usize)> {
+        self.0.fixed_size()
+    }
+
+    fn run(&self, images: &[&Image], tensors: &[&str]) -> Result<Vec<Vec<Tensor>>> {
+        self.1.fetch_add(images.len(), std::sync::atomic::Ordering::Relaxed);
+        self.0.run(images, tensors)
+    }
+
+    fn trace(&self, images: &[&Image], tensors: &[&str]) -> Result<Vec<crate::network::Traced<'_>>> {
+        self.1.fetch_add(images.len(), std::sync::atomic::Ordering::Relaxed);
+        self.0.trace(images, tensors)
+    }
+}
+
+#[test]
+fn score_estimate_and_answer_share_their_passes() {
+    let passes = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let network = Counted(Conv::random(&[6, 8], 5, false, 4), passes.clone());
+    let model = std::sync::Arc::new(Model::new(Box::new(network), Box::new(Semantic), "map", "features"));
+    let image = picture((24, 24), 2);
+    let views = ViewSet::standard().rules.len();
+    let count = |work: &mut dyn FnMut()| {
+        let before = passes.load(std::sync::atomic::Ordering::Relaxed);
+        work();
+        passes.load(std::sync::atomic::Ordering::Relaxed) - before
+    };
+    for name in crate::settings::names::<DetectorKind>() {
+        let detector = detector(name, &model);
+        let score = detector.score(&model, &image).unwrap();
+        let own_views = !DetectorSpec::named(name).unwrap().needs_head();
+        let pipeline = Pipeline::new(model.clone())
+            .with_detector(detector)
+            .with_threshold(score + 1.0)
+            .with_estimate(0.1, 0.05);
+        let mut verdict = None;
+        let passes = count(&mut || verdict = Some(pipeline.run(&image).unwrap()));
+        let verdict = verdict.unwrap();
+        assert_eq!(verdict.score, Some(score), "{name}: the same score from shared passes");
+        assert!(verdict.estimate.is_some_and(|estimate| estimate.error > 0.0), "{name}");
+        assert_eq!(verdict.prediction, model.predict(&image).unwrap(), "{name}");
+        assert!(!own_views || passes == 1 + views, "{name}: {passes} passes");
+    }
+}

@@ -146,9 +146,16 @@ impl Pipeline {
         let active = alarm.unwrap_or(true);
         let Defended { image: shown, trace } = self.defend(image, active, seed)?;
         let defended = active && self.defence.as_ref().is_some_and(|defence| !defence.is_none());
-        let estimate = seen.and_then(|seen| seen.estimate);
-        let Answered { prediction, certificate, .. } = self.read(&shown, active, seed)?;
         let voted = active && self.vote().is_some();
+        let (estimate, scores) = seen.map_or((None, None), |seen| (seen.estimate, seen.scores));
+        // the detector has seen the image as it is, which is what is shown then
+        let (prediction, certificate) = match scores.filter(|_| !defended && !voted) {
+            Some(scores) => (model.task.predict(&scores, image.size())?, None),
+            None => {
+                let Answered { prediction, certificate, .. } = self.read(&shown, active, seed)?;
+                (prediction, certificate)
+            }
+        };
         Ok(Verdict { prediction, shown, score, alarm, defended, voted, certificate, trace, estimate })
     }
 

@@ -49,11 +49,12 @@ pub(crate) fn run<L: Lanes>(
         Direction::Pullback => ([g.out_h(), g.out_w()], g.out_c, [g.in_h, g.in_w], g.in_c),
     };
     let finish = Finish::new(to, epilogue);
+    let panels = weights.panels(direction, g.batch * g.out_h() * g.out_w());
     for pass in passes(g, direction) {
         let job = Job {
-            spans: spans(&pass.taps, weights.panels(direction).steps),
+            spans: spans(&pass.taps, panels.steps),
             pass: &pass,
-            panels: weights.panels(direction),
+            panels: &panels,
             from: Map { start: from.as_ptr(), size: in_size, stride: layout::stride(in_c) },
             out_size,
             out_c,

@@ -23,7 +23,7 @@ const FEWEST_ROWS: usize = 7;
 
 pub(super) fn run<L: Lanes>(l: L, first: Layer<'_>, second: Layer<'_>, x: &[f32], out: &mut [f32]) {
     let g = second.geometry;
-    let panels = first.weights.panels(Direction::Forward);
+    let panels = &*first.weights.panels(Direction::Forward, g.batch * g.in_h * g.in_w);
     let job = Job {
         panels,
         taps: second.weights.depthwise().taps(),

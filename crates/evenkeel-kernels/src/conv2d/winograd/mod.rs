@@ -151,6 +151,15 @@ pub fn run(packed: &Packed, geometry: &Geometry, x: &[f32], out: &mut [f32], epi
     job.run();
 }
 
+/// The tiles of a convolution, or of its pullback.
+pub(super) fn count(g: &Geometry, tile: Tile, direction: Direction) -> usize {
+    let to = match direction {
+        Direction::Forward => [g.out_h(), g.out_w()],
+        Direction::Pullback => [g.in_h, g.in_w],
+    };
+    g.batch * [0, 1].map(|axis| tiles(to[axis], g.dilation[axis], tile.side())).iter().product::<usize>()
+}
+
 /// How many tiles lie along one axis.
 fn tiles(extent: usize, dilation: usize, side: usize) -> usize {
     (0..dilation.min(extent)).map(|phase| (extent - phase).div_ceil(side * dilation)).sum()

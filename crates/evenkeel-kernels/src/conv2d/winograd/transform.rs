@@ -5,6 +5,7 @@
 //! constant is exact in an f32 and the rounding error is less than half that of the usual 1 and 2, at the same number of
 //! instructions.
 
+use super::packed::PANEL;
 use crate::lanes::Lanes;
 
 const A: f64 = 0.625;
@@ -55,27 +56,59 @@ pub(super) fn output<L: Lanes, const N: usize, const M: usize>(l: L, x: [L::Vect
     y
 }
 
-/// `G g` in two dimensions: a 3x3 kernel to its values at `N * N` points.
-pub(super) fn weights<const N: usize>(kernel: [[f64; 3]; 3]) -> [[f64; N]; N] {
-    let half: [[f64; N]; 3] = std::array::from_fn(|j| weights_1d::<N>([0, 1, 2].map(|i| kernel[i][j])));
-    std::array::from_fn(|p| weights_1d::<N>([0, 1, 2].map(|j| half[j][p])))
+/// A double in each lane of a panel.
+type Doubles = [f64; PANEL];
+
+/// `G g` in two dimensions: 3x3 kernels, `[tap][lane]`, to their values at `N * N` points, of which `give` gets one after another. In
+/// doubles, so that a weight's only rounding is the last.
+#[inline(always)]
+pub(super) fn weights<const N: usize>(kernel: &[f32; 9 * PANEL], mut give: impl FnMut(usize, [f32; PANEL])) {
+    let mut half = [[[0.0; PANEL]; N]; 3]; // [column][point]
+    for x in 0..3 {
+        let mut column = [[0.0; PANEL]; 3];
+        for y in 0..3 {
+            for lane in 0..PANEL {
+                column[y][lane] = f64::from(kernel[(y * 3 + x) * PANEL + lane]);
+            }
+        }
+        half[x] = weights_1d::<N>(&column);
+    }
+    for p in 0..N {
+        let row = weights_1d::<N>(&[half[0][p], half[1][p], half[2][p]]);
+        for (q, doubles) in row.iter().enumerate() {
+            let mut lanes = [0.0; PANEL];
+            for lane in 0..PANEL {
+                lanes[lane] = doubles[lane] as f32;
+            }
+            give(p * N + q, lanes);
+        }
+    }
 }
 
-fn weights_1d<const N: usize>(g: [f64; 3]) -> [f64; N] {
-    let at = |p: f64| g[0] + p * g[1] + p * p * g[2];
-    let mut u = [0.0; N];
-    if N == 4 {
-        u[0] = g[0];
-        u[1] = at(1.0) / 2.0;
-        u[2] = at(-1.0) / 2.0;
-    } else {
-        let (a2, b2) = (A * A, B * B);
-        u[0] = g[0] / (a2 * b2);
-        u[1] = at(A) / (2.0 * a2 * (a2 - b2));
-        u[2] = at(-A) / (2.0 * a2 * (a2 - b2));
-        u[3] = at(B) / (2.0 * b2 * (b2 - a2));
-        u[4] = at(-B) / (2.0 * b2 * (b2 - a2));
+#[inline(always)]
+fn weights_1d<const N: usize>(g: &[Doubles; 3]) -> [Doubles; N] {
+    let mut u = [[0.0; PANEL]; N];
+    for lane in 0..PANEL {
+        let [g0, g1, g2] = [g[0][lane], g[1][lane], g[2][lane]];
+        if N == 4 {
+            u[0][lane] = g0;
+            u[1][lane] = (g0 + g2 + g1) * 0.5;
+            u[2][lane] = (g0 + g2 - g1) * 0.5;
+        } else {
+            const A2: f64 = A * A;
+            const B2: f64 = B * B;
+            const ZERO: f64 = 1.0 / (A2 * B2);
+            const BY_A: f64 = 1.0 / (2.0 * A2 * (A2 - B2));
+            const BY_B: f64 = 1.0 / (2.0 * B2 * (B2 - A2));
+            let (even_a, odd_a) = (g0 + A2 * g2, A * g1);
+            let (even_b, odd_b) = (g0 + B2 * g2, B * g1);
+            u[0][lane] = g0 * ZERO;
+            u[1][lane] = (even_a + odd_a) * BY_A;
+            u[2][lane] = (even_a - odd_a) * BY_A;
+            u[3][lane] = (even_b + odd_b) * BY_B;
+            u[4][lane] = (even_b - odd_b) * BY_B;
+        }
+        u[N - 1][lane] = g2;
     }
-    u[N - 1] = g[2];
     u
 }

@@ -10,7 +10,7 @@ use evenkeel_kernels::epilogue::{Activation, Epilogue};
 
 use super::registry::{Entry, entry};
 use super::window::Window;
-use super::{Answer, Back, Call, Definition, Layouts, Operator, SlopeMask};
+use super::{Answer, Back, Call, Definition, Layouts, Operator, SlopeMask, values_of};
 use crate::error::Fault;
 use crate::tensor::{DType, Layout, Room, Tensor};
 
@@ -142,20 +142,13 @@ impl Operator for Conv {
         if x.dtype() == DType::F64 || call.wants(1) || call.wants(2) {
             return exact::apply(geometry, x, weights, bias, &call);
         }
-        let f32s = |tensor: &Tensor, input| {
-            tensor.values::<f32>().map(<[f32]>::to_vec).ok_or(Fault::Type {
-                input,
-                expected: "f32",
-                got: tensor.dtype(),
-            })
-        };
-        let values = f32s(&weights, 1)?;
-        let bias = bias.map(|bias| f32s(&bias, 2)).transpose()?;
+        let values = values_of::<f32>(&weights, 1)?;
+        let bias = bias.as_ref().map(|bias| values_of::<f32>(bias, 2)).transpose()?;
         let packed = self.packed.of(&weights, || {
-            Weights::new(values, geometry.out_c, geometry.in_c, geometry.kernel, geometry.groups)
+            Weights::new(values.to_vec(), geometry.out_c, geometry.in_c, geometry.kernel, geometry.groups)
         });
         let layer = Layer { geometry, weights: packed, activation: Activation::None };
-        layer.forward(x, bias.as_deref(), None, &call)
+        layer.forward(x, bias, None, &call)
     }
 
     fn packed_bytes(&self) -> usize {
