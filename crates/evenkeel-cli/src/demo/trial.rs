@@ -25,7 +25,7 @@ pub(super) const EPSILON_255: f64 = 4.0;
 const SHOWN: usize = 4;
 const ATTACK_STEPS: usize = 20;
 /// The defence whose image and steps are shown, and that is followed by a vote as well.
-const SHOWN_DEFENCE: &str = "consensus";
+const SHOWN_DEFENCE: &str = evenkeel::defence::USUAL;
 
 /// How hard to try.
 pub(super) struct Effort {

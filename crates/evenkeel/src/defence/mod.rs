@@ -155,6 +155,7 @@ pub static DEFENCES: [DefenceKind; 14] = [
 /// What defences do in which the views teach.
 fn teaching(settings: &mut DefenceSettings) {
     settings.steps = 10;
+    settings.start = StartAt::Image;
     settings.views = NamedViews::named("vote").unwrap_or_else(|_| NamedViews::standard());
 }
 
@@ -188,7 +189,15 @@ impl Entry for DefenceKind {
 /// A defence of the table with its settings, before it meets a model.
 pub type DefenceSpec = Spec<DefenceKind>;
 
+/// What is used where a defence is asked for and none is named; docs/results.md has the figures that chose it.
+pub const USUAL: &str = "consensus";
+
 impl DefenceSpec {
+    /// The defence that is used where none is named.
+    pub fn usual() -> Self {
+        Self::named(USUAL).expect("the table has it")
+    }
+
     /// Whether it takes gradients of an objective.
     pub fn takes_gradients(&self) -> bool {
         self.knobs().any(|knob| knob.name == "steps")
@@ -235,8 +244,9 @@ impl DefenceSpec {
         };
         let steps = settings.steps;
         let own = settings.step_255.map(|step| (step / 255.0) as f32);
-        let size = own.unwrap_or(schedule.size(budget.radius, steps));
         let teaches = objective.teacher().is_some();
+        let share = if teaches { TAUGHT_SHARE } else { 1.0 };
+        let size = own.unwrap_or(share * schedule.size(budget.radius, steps));
         let (start, agree) = if teaches { (settings.start, settings.agree) } else { (StartAt::Random, None) };
         Ok(Defence { objective: Some(objective), steps, size, start, agree, ..none })
     }
@@ -321,6 +331,8 @@ pub struct Defence {
     pub transform: Option<Box<dyn Transform>>,
 }
 
+/// Steps of an image that learns, as a share of the schedule's own: a target that moves with every step wants shorter ones.
+const TAUGHT_SHARE: f32 = 0.8;
 /// The stream of a run's seed that transforms draw from.
 const TRANSFORM: u64 = 0x7472_616e;
 
