@@ -20,6 +20,7 @@ use crate::detect::{Detector, ErrorEstimate};
 use crate::error::Result;
 use crate::image::Image;
 use crate::model::Model;
+use crate::network::Tensor;
 use crate::optimise::Record;
 use crate::task::Prediction;
 use crate::view::Placed;
@@ -50,6 +51,8 @@ pub struct Pipeline {
 pub struct Verdict {
     /// The answer.
     pub prediction: Prediction,
+    /// The scores that the answer was read off, as [`Answered::scores`] has them.
+    pub scores: Tensor,
     /// The image that was shown to the network.
     pub shown: Image,
     /// The detection score, if there is a detector.
@@ -149,14 +152,14 @@ impl Pipeline {
         let voted = active && self.vote().is_some();
         let (estimate, scores) = seen.map_or((None, None), |seen| (seen.estimate, seen.scores));
         // the detector has seen the image as it is, which is what is shown then
-        let (prediction, certificate) = match scores.filter(|_| !defended && !voted) {
-            Some(scores) => (model.task.predict(&scores, image.size())?, None),
+        let (prediction, scores, certificate) = match scores.filter(|_| !defended && !voted) {
+            Some(scores) => (model.task.predict(&scores, image.size())?, scores, None),
             None => {
-                let Answered { prediction, certificate, .. } = self.read(&shown, active, seed)?;
-                (prediction, certificate)
+                let Answered { prediction, scores, certificate } = self.read(&shown, active, seed)?;
+                (prediction, scores, certificate)
             }
         };
-        Ok(Verdict { prediction, shown, score, alarm, defended, voted, certificate, trace, estimate })
+        Ok(Verdict { prediction, scores, shown, score, alarm, defended, voted, certificate, trace, estimate })
     }
 
     /// The answer for an image that is shown; `alarm` says whether it may be another than the network's own.
