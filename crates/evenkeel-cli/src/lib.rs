@@ -16,6 +16,7 @@ mod model;
 mod policy;
 mod predict;
 mod score;
+mod serve;
 mod shipped;
 mod size;
 mod study;
@@ -48,6 +49,7 @@ enum Command {
     Model(model::ModelArgs),
     Predict(predict::PredictArgs),
     Score(score::ScoreArgs),
+    Serve(Box<serve::ServeArgs>),
     Study(study::StudyArgs),
     Tune(tune::TuneArgs),
 }
@@ -94,6 +96,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Demo(args) => demo::run(&args),
         Command::Model(args) => model::run(args),
         Command::Score(args) => score::run(args),
+        Command::Serve(args) => serve::run(&args),
         Command::Study(args) => study::run(args),
         Command::Tune(args) => tune::run(&args),
     };

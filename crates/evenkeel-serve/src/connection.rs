@@ -1,0 +1,112 @@
+//! A connection's bytes: what comes in is watched for ambiguous lengths, and a client that does not take up what it is sent is given up.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep};
+
+use crate::head_watch::HeadWatch;
+
+/// What became known of a connection.
+#[derive(Debug, Default)]
+pub(crate) struct Facts {
+    ambiguous: AtomicBool,
+}
+
+impl Facts {
+    /// Whether a request had two lengths.
+    pub(crate) fn ambiguous(&self) -> bool {
+        self.ambiguous.load(Ordering::Relaxed)
+    }
+}
+
+/// The stream of one connection.
+pub(crate) struct Connection {
+    stream: TcpStream,
+    watch: Option<HeadWatch>,
+    facts: Arc<Facts>,
+    patience: Duration,
+    /// Since when nothing could be written.
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+impl Connection {
+    /// A connection whose heads are watched if it speaks HTTP/1; writing may stall for `patience`.
+    pub(crate) fn new(stream: TcpStream, http1: bool, patience: Duration) -> (Self, Arc<Facts>) {
+        let facts = Arc::new(Facts::default());
+        let watch = http1.then(HeadWatch::default);
+        (Self { stream, watch, facts: facts.clone(), patience, stalled: None }, facts)
+    }
+
+    /// Passes on what a write came to, and gives up if it has been pending for too long.
+    fn judged<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        let patience = self.patience;
+        let stalled =
+            self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(Instant::now() + patience)));
+        ready!(stalled.as_mut().poll(context));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut this.stream).poll_read(context, buffer))?;
+        if let Some(watch) = &mut this.watch {
+            watch.feed(&buffer.filled()[before..]);
+            if watch.both() {
+                this.facts.ambiguous.store(true, Ordering::Relaxed);
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let written = Pin::new(&mut this.stream).poll_write(context, bytes);
+        this.judged(context, written)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let written = Pin::new(&mut this.stream).poll_write_vectored(context, slices);
+        this.judged(context, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let flushed = Pin::new(&mut this.stream).poll_flush(context);
+        this.judged(context, flushed)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let closed = Pin::new(&mut this.stream).poll_shutdown(context);
+        this.judged(context, closed)
+    }
+}

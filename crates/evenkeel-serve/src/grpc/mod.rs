@@ -1,0 +1,184 @@
+//! The protocol over gRPC, with the same semantics as over REST: the same parser's rules, the same queue, the same errors.
+
+mod convert;
+
+#[allow(missing_docs, unreachable_pub, clippy::all, rust_2018_idioms)]
+mod inference {
+    include!("inference.rs");
+}
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use hyper_util::service::TowerToHyperService;
+use inference::grpc_inference_service_server::{GrpcInferenceService, GrpcInferenceServiceServer};
+use inference::{
+    ModelInferRequest, ModelInferResponse, ModelMetadataRequest, ModelMetadataResponse, ModelReadyRequest,
+    ModelReadyResponse, ServerLiveRequest, ServerLiveResponse, ServerMetadataRequest, ServerMetadataResponse,
+    ServerReadyRequest, ServerReadyResponse,
+};
+use tonic::codec::CompressionEncoding;
+use tonic::{Code, Request, Response, Status};
+
+use crate::error::{Error, Result};
+use crate::hosted::Hosted;
+use crate::metadata;
+use crate::protocol::VERSION;
+use crate::service::Service;
+use crate::tensors;
+
+/// The service for one connection.
+pub(crate) fn service(service: Arc<Service>) -> TowerToHyperService<GrpcInferenceServiceServer<Front>> {
+    let most = service.limits.body_bytes;
+    let server = GrpcInferenceServiceServer::new(Front(service))
+        .max_decoding_message_size(most)
+        .max_encoding_message_size(usize::MAX)
+        .accept_compressed(CompressionEncoding::Gzip);
+    TowerToHyperService::new(server)
+}
+
+/// The front that gRPC calls.
+pub(crate) struct Front(Arc<Service>);
+
+impl From<Error> for Status {
+    fn from(error: Error) -> Self {
+        let code = match error.status() {
+            400 | 405 | 413 | 415 => Code::InvalidArgument,
+            401 => Code::Unauthenticated,
+            404 => Code::NotFound,
+            429 => Code::ResourceExhausted,
+            503 => Code::Unavailable,
+            408 | 504 => Code::DeadlineExceeded,
+            _ => Code::Internal,
+        };
+        if code == Code::Internal {
+            tracing::error!(%error, "a request failed");
+            return Self::new(code, "an internal error; the server's log has it");
+        }
+        Self::new(code, error.to_string())
+    }
+}
+
+impl Front {
+    fn authorise<T>(&self, request: &Request<T>) -> Result<()> {
+        let header = request.metadata().get("authorization").map(|value| value.as_bytes());
+        match self.0.token.as_ref().is_none_or(|token| token.accepts(header)) {
+            true => Ok(()),
+            false => Err(Error::Unauthorized),
+        }
+    }
+
+    fn model(&self, name: &str, version: &str) -> Result<Arc<Hosted>> {
+        let model = self.0.model(name)?;
+        match version.is_empty() || version == VERSION {
+            true => Ok(model.clone()),
+            false => Err(Error::NoModel {
+                name: format!("{name} in that version"),
+                known: format!("version {VERSION}"),
+            }),
+        }
+    }
+
+    async fn infer(&self, request: ModelInferRequest) -> Result<ModelInferResponse> {
+        let hosted = self.model(&request.model_name, &request.model_version)?;
+        let request = convert::request(request, &self.0.tensor_limits())?;
+        let limits = &self.0.limits;
+        let question = tensors::question(&hosted, &request, limits.batch, limits.pixels())?;
+        let outcomes = self.0.ask(question, request.id.as_deref()).await?;
+        Ok(convert::response(tensors::response(&hosted, &request, &outcomes)?))
+    }
+
+    /// Counts and logs an answer.
+    fn answered<T>(
+        &self,
+        endpoint: &'static str,
+        start: Instant,
+        outcome: Result<T>,
+    ) -> Result<Response<T>, Status> {
+        let status = outcome.as_ref().map_or_else(Error::status, |_| 200);
+        self.0.metrics.answered(endpoint, status);
+        let ms = (start.elapsed().as_secs_f64() * 1e5).round() / 100.0;
+        tracing::info!(endpoint, status, ms, "answered");
+        outcome.map(Response::new).map_err(Status::from)
+    }
+}
+
+#[tonic::async_trait]
+impl GrpcInferenceService for Front {
+    async fn server_live(
+        &self,
+        _: Request<ServerLiveRequest>,
+    ) -> Result<Response<ServerLiveResponse>, Status> {
+        Ok(Response::new(ServerLiveResponse { live: true }))
+    }
+
+    async fn server_ready(
+        &self,
+        _: Request<ServerReadyRequest>,
+    ) -> Result<Response<ServerReadyResponse>, Status> {
+        Ok(Response::new(ServerReadyResponse { ready: self.0.is_ready() }))
+    }
+
+    async fn model_ready(
+        &self,
+        request: Request<ModelReadyRequest>,
+    ) -> Result<Response<ModelReadyResponse>, Status> {
+        self.authorise(&request)?;
+        let ModelReadyRequest { name, version } = request.into_inner();
+        self.model(&name, &version)?;
+        Ok(Response::new(ModelReadyResponse { ready: self.0.is_ready() }))
+    }
+
+    async fn server_metadata(
+        &self,
+        request: Request<ServerMetadataRequest>,
+    ) -> Result<Response<ServerMetadataResponse>, Status> {
+        self.authorise(&request)?;
+        Ok(Response::new(ServerMetadataResponse {
+            name: "evenkeel".into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            extensions: metadata::EXTENSIONS.map(String::from).to_vec(),
+        }))
+    }
+
+    async fn model_metadata(
+        &self,
+        request: Request<ModelMetadataRequest>,
+    ) -> Result<Response<ModelMetadataResponse>, Status> {
+        self.authorise(&request)?;
+        let ModelMetadataRequest { name, version } = request.into_inner();
+        let hosted = self.model(&name, &version)?;
+        Ok(Response::new(ModelMetadataResponse {
+            name: hosted.name.clone(),
+            versions: vec![VERSION.into()],
+            platform: "evenkeel".into(),
+            inputs: vec![convert::tensor(metadata::input(&hosted))],
+            outputs: metadata::outputs(&hosted).into_iter().map(convert::tensor).collect(),
+        }))
+    }
+
+    async fn model_infer(
+        &self,
+        request: Request<ModelInferRequest>,
+    ) -> Result<Response<ModelInferResponse>, Status> {
+        let start = Instant::now();
+        let outcome = match self.authorise(&request) {
+            Ok(()) => self.infer(request.into_inner()).await,
+            Err(error) => Err(error),
+        };
+        self.answered("grpc_infer", start, outcome)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_code_was_written_from_this_proto_file() {
+        let hash = blake3::hash(include_bytes!("../../proto/inference.proto")).to_hex();
+        let first = include_str!("inference.rs").lines().next().unwrap_or_default();
+        assert!(
+            first.contains(hash.as_str()),
+            "{hash}: run `cargo run` in crates/evenkeel-serve/proto/generate"
+        );
+    }
+}

@@ -1,0 +1,116 @@
+//! What every front (REST, gRPC, page) stands on: the models, the queue, the limits, and the one way to ask.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use tokio::sync::oneshot;
+
+use crate::alarms::{Alarm, AlarmLog, now};
+use crate::auth::Token;
+use crate::error::{Error, Result};
+use crate::hosted::Hosted;
+use crate::job::{Hook, Job, Waiting};
+use crate::limits::Limits;
+use crate::metrics::Metrics;
+use crate::protocol::TensorLimits;
+use crate::question::{Outcome, Question};
+use crate::queue::{Entry, Lane, Queue, Refused};
+
+/// The models and everything around them.
+pub(crate) struct Service {
+    pub(crate) models: BTreeMap<String, Arc<Hosted>>,
+    /// The names as they were given, the first one being the page's.
+    pub(crate) order: Vec<String>,
+    pub(crate) limits: Limits,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) queue: Arc<Queue<Job>>,
+    pub(crate) alarms: AlarmLog,
+    pub(crate) token: Option<Token>,
+    pub(crate) hook: Option<Hook>,
+    /// No new requests; those inside are finished.
+    pub(crate) draining: AtomicBool,
+}
+
+impl Service {
+    /// The model of this name.
+    pub(crate) fn model(&self, name: &str) -> Result<&Arc<Hosted>> {
+        self.models.get(name).ok_or_else(|| {
+            let shown: String = name.chars().take(100).collect();
+            Error::NoModel { name: shown, known: self.order.join(", ") }
+        })
+    }
+
+    pub(crate) fn tensor_limits(&self) -> TensorLimits {
+        TensorLimits { batch: self.limits.batch, pixels: self.limits.pixels() }
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        !self.draining.load(Ordering::Relaxed)
+    }
+
+    /// Asks a model. When the future is dropped, so is the work.
+    pub(crate) async fn ask(&self, question: Question, id: Option<&str>) -> Result<Vec<Outcome>> {
+        let (hosted, lane, cost) = (question.hosted.clone(), question.lane(), question.cost());
+        let gone = Arc::new(AtomicBool::new(false));
+        let _waiting = Waiting(gone.clone());
+        let (reply, answer) = oneshot::channel();
+        let (entered, limit) = (Instant::now(), self.limits.request_time);
+        let (metrics, hook) = (self.metrics.clone(), self.hook.clone());
+        let work = Job { question, reply: Some(reply), gone, entered, limit, metrics, hook };
+        self.queue.push(Entry { work, lane, cost, deadline: entered + limit }).map_err(|refused| {
+            match refused {
+                Refused::Full(retry_after) => Error::Full { retry_after },
+                Refused::Closed => Error::Draining,
+            }
+        })?;
+        // a request that was dropped unanswered had run out of time in the queue
+        let outcomes = answer.await.unwrap_or(Err(Error::Deadline { limit }))?;
+        self.metrics.took(&hosted.name, lane, entered.elapsed());
+        outcomes.iter().for_each(|outcome| self.note(&hosted, outcome, id));
+        Ok(outcomes)
+    }
+
+    /// Counts an outcome, and writes an alarm down.
+    fn note(&self, hosted: &Hosted, outcome: &Outcome, id: Option<&str>) {
+        let verdict = outcome.verdict.as_ref();
+        let (score, alarm) = (verdict.and_then(|v| v.score), verdict.and_then(|v| v.alarm));
+        self.metrics.judged(&hosted.name, score, alarm);
+        let (Some(verdict), Some(score), Some(true), Some(threshold)) =
+            (verdict, score, alarm, hosted.threshold())
+        else {
+            return;
+        };
+        let (model, blake3, defended) = (hosted.name.as_str(), outcome.hash.as_str(), verdict.defended);
+        tracing::warn!(model, score, threshold, blake3, defended, "alarm");
+        if !self.alarms.is_idle() {
+            let alarm = Alarm { time: now(), model, score, threshold, blake3, defended, id };
+            if let Err(error) = self.alarms.write(&alarm, &outcome.image) {
+                tracing::error!(%error, "the alarm log cannot be written");
+            }
+        }
+    }
+
+    /// Gauges that only the service knows, for the metrics.
+    pub(crate) fn gauges(&self) -> Vec<(&'static str, &'static str, String, f64)> {
+        let mut all = Vec::new();
+        let lanes = Lane::ALL.map(|lane| (format!("lane=\"{}\"", lane.name()), self.queue.depth(lane)));
+        for (labels, (waiting, _)) in &lanes {
+            all.push(("evenkeel_queue_length", "Requests that wait.", labels.clone(), *waiting as f64));
+        }
+        for (labels, (_, running)) in lanes {
+            all.push(("evenkeel_running", "Requests that workers have.", labels, running as f64));
+        }
+        for (name, hosted) in &self.models {
+            for (direction, count) in
+                [("forward", &hosted.passes.forward), ("backward", &hosted.passes.backward)]
+            {
+                let labels = format!("model=\"{name}\",direction=\"{direction}\"");
+                let count = count.load(Ordering::Relaxed) as f64;
+                all.push(("evenkeel_passes_total", "Passes of networks.", labels, count));
+            }
+        }
+        all
+    }
+}

@@ -1,0 +1,156 @@
+//! Worker threads: each takes work from the queue and does it on threads of its own. A panic is answered and the worker replaced.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use rayon::ThreadPoolBuilder;
+
+use crate::error::{Error, Result};
+use crate::queue::{Abandonable, Entry, Queue};
+
+/// Something a worker can do.
+pub(crate) trait Work: Abandonable + Send + 'static {
+    /// Does it and answers; `late` says that its time ran out before its turn came.
+    fn run(&mut self, late: bool);
+    /// Answers that doing it failed.
+    fn failed(&mut self);
+}
+
+/// The workers of a queue.
+pub(crate) struct Workers<T: Work> {
+    shared: Arc<Shared<T>>,
+}
+
+struct Shared<T> {
+    queue: Arc<Queue<T>>,
+    threads: usize,
+    handles: Mutex<Vec<JoinHandle<()>>>,
+    replaced: Box<dyn Fn() + Send + Sync>,
+}
+
+impl<T: Work> Workers<T> {
+    /// Starts so many workers with so many threads each; `replaced` is called for each that panicked.
+    ///
+    /// # Errors
+    /// If the operating system gives no threads.
+    pub(crate) fn start(
+        queue: Arc<Queue<T>>,
+        workers: usize,
+        threads: usize,
+        replaced: impl Fn() + Send + Sync + 'static,
+    ) -> Result<Self> {
+        let shared =
+            Arc::new(Shared { queue, threads, handles: Mutex::default(), replaced: Box::new(replaced) });
+        for _ in 0..workers {
+            spawn(shared.clone())?;
+        }
+        Ok(Self { shared })
+    }
+
+    /// Waits until the closed queue is empty and every worker has ended.
+    pub(crate) fn join(&self) {
+        loop {
+            let next = self.shared.handles.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            match next {
+                // a panic was caught inside and answered already
+                Some(handle) => drop(handle.join()),
+                None => return,
+            }
+        }
+    }
+}
+
+fn spawn<T: Work>(shared: Arc<Shared<T>>) -> Result<()> {
+    let own = shared.clone();
+    let handle = std::thread::Builder::new()
+        .name("evenkeel-worker".into())
+        .spawn(move || serve(&own))
+        .map_err(|source| Error::Io { what: "a worker thread".into(), source })?;
+    shared.handles.lock().unwrap_or_else(PoisonError::into_inner).push(handle);
+    Ok(())
+}
+
+/// One worker's life.
+fn serve<T: Work>(shared: &Arc<Shared<T>>) {
+    // this thread is the pool's first, so that work is not handed from one to another
+    let pool = ThreadPoolBuilder::new().num_threads(shared.threads.max(1)).use_current_thread().build();
+    while let Some(entry) = shared.queue.pop() {
+        let Entry { mut work, lane, cost, deadline } = entry;
+        let mut panicked = false;
+        if !work.is_abandoned() {
+            let late = Instant::now() >= deadline;
+            let task = AssertUnwindSafe(|| match &pool {
+                Ok(pool) => pool.install(|| work.run(late)),
+                Err(_) => work.run(late),
+            });
+            panicked = catch_unwind(task).is_err();
+        }
+        shared.queue.done(lane, cost);
+        if panicked {
+            work.failed();
+            (shared.replaced)();
+            if spawn(shared.clone()).is_ok() {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::Lane;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc::{Sender, channel};
+    use std::time::Duration;
+
+    struct Task {
+        number: usize,
+        answer: Sender<Result<usize, usize>>,
+    }
+
+    impl Abandonable for Task {
+        fn is_abandoned(&self) -> bool {
+            false
+        }
+    }
+
+    impl Work for Task {
+        fn run(&mut self, _: bool) {
+            assert!(!self.number.is_multiple_of(3), "planned");
+            self.answer.send(Ok(self.number)).unwrap();
+        }
+
+        fn failed(&mut self) {
+            self.answer.send(Err(self.number)).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_panic_is_answered_and_the_others_go_on() {
+        let queue = Arc::new(Queue::new(100, 100, 2));
+        let replaced = Arc::new(AtomicUsize::new(0));
+        let count = replaced.clone();
+        let counted = move || {
+            count.fetch_add(1, Ordering::SeqCst);
+        };
+        let workers = Workers::start(queue.clone(), 2, 1, counted).unwrap();
+        let (answer, answers) = channel();
+        for number in 0..30 {
+            let deadline = Instant::now() + Duration::from_secs(60);
+            let work = Task { number, answer: answer.clone() };
+            assert!(queue.push(Entry { work, lane: Lane::Plain, cost: 0.0, deadline }).is_ok());
+        }
+        queue.close();
+        workers.join();
+        drop(answer);
+        let mut got: Vec<_> = answers.iter().collect();
+        got.sort_by_key(|answer| *answer.as_ref().unwrap_or_else(|n| n));
+        let expected: Vec<_> =
+            (0..30usize).map(|n| if n.is_multiple_of(3) { Err(n) } else { Ok(n) }).collect();
+        assert_eq!(got, expected);
+        assert_eq!(replaced.load(Ordering::SeqCst), 10);
+    }
+}

@@ -1,0 +1,262 @@
+//! Faults: what broken, slow and hostile clients can do, and what the server promised about each. All on loopback, all bounded.
+
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::client::{INFER, JUDGE, connect, exchange, grey, message, quick_limits, read, request, server};
+
+#[test]
+fn slow_headers_hold_no_connection_for_long() {
+    let server = server(|options| {
+        options.limits = quick_limits();
+        options.limits.connections = 210;
+    });
+    let slow: Vec<_> = (0..200)
+        .map(|_| {
+            let mut stream = connect(server.address());
+            stream.write_all(b"POST /v2 HTTP/1.1\r\nx-slow: ").unwrap();
+            stream
+        })
+        .collect();
+    assert_eq!(
+        request(server.address(), "GET", "/v2/health/live", &[], b"").status,
+        200,
+        "others are served"
+    );
+    let start = Instant::now();
+    for mut stream in slow {
+        let mut rest = Vec::new();
+        let _ = stream.read_to_end(&mut rest);
+        assert!(start.elapsed() < Duration::from_secs(20), "closed by the header time-out");
+    }
+    server.finish();
+}
+
+#[test]
+fn connections_beyond_the_cap_are_turned_away_with_a_word() {
+    let server = server(|options| options.limits.connections = 2);
+    let idle = [connect(server.address()), connect(server.address())];
+    std::thread::sleep(Duration::from_millis(200));
+    let mut third = connect(server.address());
+    let answer = read(&mut third).expect("an answer without a request");
+    assert_eq!(answer.status, 503);
+    assert!(answer.error().contains("connection"));
+    drop(idle);
+    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!(request(server.address(), "GET", "/v2", &[], b"").status, 200);
+    server.finish();
+}
+
+#[test]
+fn half_closed_sockets_and_broken_bodies_free_everything() {
+    let server = server(|options| options.limits = quick_limits());
+    for _ in 0..20 {
+        let mut stream = connect(server.address());
+        let bytes = message("POST", INFER, &[], &[b'x'; 1000]);
+        stream.write_all(&bytes[..bytes.len() - 500]).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        let mut rest = Vec::new();
+        let _ = stream.read_to_end(&mut rest);
+    }
+    let mut stalled = connect(server.address());
+    stalled
+        .write_all(b"POST /v2/models/classifier/infer HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{")
+        .unwrap();
+    let answer = read(&mut stalled).expect("told that the body is late");
+    assert_eq!(answer.status, 408);
+    let body = grey(64).to_string();
+    assert_eq!(request(server.address(), "POST", INFER, &[], body.as_bytes()).status, 200);
+    server.finish();
+}
+
+#[test]
+fn two_lengths_are_refused_in_either_order() {
+    let server = server(|_| {});
+    for headers in [
+        "transfer-encoding: chunked\r\ncontent-length: 5",
+        "content-length: 5\r\ntransfer-encoding: chunked",
+        "Content-Length: 5\r\nTransfer-Encoding:\tchunked",
+    ] {
+        let mut stream = connect(server.address());
+        let text = format!(
+            "POST {INFER} HTTP/1.1\r\nhost: x\r\n{headers}\r\n\r\n0\r\n\r\nGET /v2 HTTP/1.1\r\nhost: x\r\n\r\n"
+        );
+        let answer = exchange(&mut stream, text.as_bytes()).unwrap();
+        assert_eq!(answer.status, 400, "{headers}");
+        assert!(answer.error().contains("Transfer-Encoding"));
+        assert!(read(&mut stream).is_none(), "the smuggled request is not answered");
+    }
+    let mut stream = connect(server.address());
+    let body = grey(64).to_string();
+    let text = format!(
+        "POST {INFER} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n",
+        body.len()
+    );
+    assert_eq!(exchange(&mut stream, text.as_bytes()).unwrap().status, 200, "chunked alone is fine");
+    server.finish();
+}
+
+#[test]
+fn sizes_are_judged_before_anything_is_allocated() {
+    let server = server(|options| options.limits = quick_limits());
+    let mut stream = connect(server.address());
+    let declared = format!("POST {INFER} HTTP/1.1\r\nhost: x\r\ncontent-length: 10000000000\r\n\r\n");
+    let answer = exchange(&mut stream, declared.as_bytes()).unwrap();
+    assert_eq!((answer.status, answer.header("connection")), (413, Some("close")));
+
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    (0..64).for_each(|_| encoder.write_all(&vec![b' '; 1 << 20]).unwrap());
+    let bomb = encoder.finish().unwrap();
+    assert_eq!(request(server.address(), "POST", INFER, &[("content-encoding", "gzip")], &bomb).status, 413);
+
+    let mut png = evenkeel::Image::filled(8, 8, 0.5).encode_png().unwrap();
+    png[16..20].copy_from_slice(&60_000u32.to_be_bytes());
+    png[20..24].copy_from_slice(&60_000u32.to_be_bytes());
+    let answer = request(server.address(), "POST", JUDGE, &[("content-type", "image/png")], &png);
+    assert_eq!(answer.status, 413, "{}", answer.error());
+
+    let huge = json!({ "inputs": [{ "name": "image", "shape": [1, 3, 4294967295u64, 4294967295u64], "datatype": "FP32", "data": [] }] });
+    assert_eq!(request(server.address(), "POST", INFER, &[], huge.to_string().as_bytes()).status, 413);
+    let overflow = json!({ "inputs": [{ "name": "image", "shape": [u64::MAX, 3, u64::MAX, 64], "datatype": "FP32", "data": [] }] });
+    assert_eq!(request(server.address(), "POST", INFER, &[], overflow.to_string().as_bytes()).status, 413);
+    server.finish();
+}
+
+#[test]
+fn what_is_no_request_is_refused_with_a_sentence() {
+    let server = server(|_| {});
+    let values = |count: usize| vec![0.5; count];
+    let input = |shape: serde_json::Value, datatype: &str, data: serde_json::Value| {
+        json!({ "inputs": [{ "name": "image", "shape": shape, "datatype": datatype, "data": data }] })
+            .to_string()
+    };
+    let nested = "[".repeat(100_000);
+    for (body, word) in [
+        ("".to_string(), "request"),
+        ("{".to_string(), "request"),
+        ("[]".to_string(), "request"),
+        ("{}".to_string(), "inputs"),
+        (json!({ "inputs": [] }).to_string(), "inputs"),
+        (nested, "request"),
+        (input(json!([1, 3, 64, 64]), "FP32", json!(values(3))), "values"),
+        (input(json!([1, 3, 63, 63]), "FP32", json!(values(3 * 63 * 63))), "multiples"),
+        (input(json!([1, 4, 64, 64]), "FP32", json!(values(4 * 64 * 64))), "[n, 3, height, width]"),
+        (input(json!([64]), "FP32", json!(values(64))), "[n, 3, h, w]"),
+        (input(json!([0, 3, 64, 64]), "FP32", json!([])), "no values"),
+        (input(json!([1, 3, 64, 64]), "INT32", json!(values(3 * 64 * 64))), "INT32"),
+        (input(json!([1, 3, 64, 64]), "FP32", json!(vec![2.0; 3 * 64 * 64])), "from 0 to 1"),
+        (
+            input(json!([1, 3, 64, 64]), "FP32", json!(values(3 * 64 * 64))).replace("0.5,0.5", "NaN,0.5"),
+            "request",
+        ),
+        (input(json!([1, 3, 64, 64]), "UINT8", json!(vec![256; 3 * 64 * 64])), "255"),
+        (input(json!([1]), "BYTES", json!(["not base64"])), "base64"),
+        (input(json!([1]), "BYTES", json!(["PHN2Zy8+"])), "PNG"),
+        (input(json!([1]), "BYTES", json!(["aHR0cDovL2V4YW1wbGUuY29tL2EucG5n"])), "PNG"),
+    ] {
+        let answer = request(server.address(), "POST", INFER, &[], body.as_bytes());
+        assert_eq!(answer.status, 400, "{}", &body[..body.len().min(200)]);
+        assert!(answer.error().contains(word), "{word}: {}", answer.error());
+    }
+    // NaN in binary form
+    let mut pixels = vec![0.5f32; 3 * 64 * 64];
+    pixels[77] = f32::NAN;
+    let data: Vec<u8> = pixels.iter().flat_map(|v| v.to_le_bytes()).collect();
+    let head = json!({ "inputs": [{ "name": "image", "shape": [1, 3, 64, 64], "datatype": "FP32", "parameters": { "binary_data_size": data.len() } }] });
+    let head = head.to_string();
+    let length = head.len().to_string();
+    let body = [head.as_bytes(), &data].concat();
+    let answer =
+        request(server.address(), "POST", INFER, &[("inference-header-content-length", &length)], &body);
+    assert_eq!(answer.status, 400);
+    assert!(answer.error().contains("NaN"));
+    server.finish();
+}
+
+#[test]
+fn a_panic_answers_500_and_the_worker_is_replaced() {
+    let count = Arc::new(AtomicUsize::new(0));
+    let seen = count.clone();
+    let server = server(move |options| {
+        options.hook = Some(Arc::new(move |_| {
+            assert!(seen.fetch_add(1, Ordering::SeqCst) >= 4, "planned by the test");
+        }));
+    });
+    let body = grey(64).to_string();
+    let mut stream = connect(server.address());
+    for number in 0..8 {
+        let answer = exchange(&mut stream, &message("POST", INFER, &[], body.as_bytes())).unwrap();
+        assert_eq!(answer.status, if number < 4 { 500 } else { 200 }, "request {number}");
+    }
+    assert!(server.metrics().contains("evenkeel_workers_replaced_total 4"));
+    server.finish();
+}
+
+#[test]
+fn too_much_work_is_refused_with_a_time_and_nothing_else_breaks() {
+    let server = server(|options| {
+        options.limits.plain_queue = 4;
+        options.hook = Some(Arc::new(|_| std::thread::sleep(Duration::from_millis(20))));
+    });
+    let (address, body) = (server.address(), grey(64).to_string());
+    let client = |_| {
+        let body = body.clone();
+        std::thread::spawn(move || {
+            let mut stream = connect(address);
+            let bytes = message("POST", INFER, &[], body.as_bytes());
+            (0..10).map(|_| exchange(&mut stream, &bytes).unwrap()).collect::<Vec<_>>()
+        })
+    };
+    let clients: Vec<_> = (0..24).map(client).collect();
+    let answers: Vec<_> = clients.into_iter().flat_map(|client| client.join().unwrap()).collect();
+    let count = |status: u16| answers.iter().filter(|answer| answer.status == status).count();
+    assert_eq!(count(200) + count(429), 240, "only 200 and 429");
+    assert!(count(429) > 0 && count(200) > 0);
+    let refused = answers.iter().find(|answer| answer.status == 429).unwrap();
+    assert!(refused.header("retry-after").unwrap().parse::<u64>().unwrap() >= 1);
+    assert_eq!(request(address, "POST", INFER, &[], body.as_bytes()).status, 200, "it has recovered");
+    server.finish();
+}
+
+#[test]
+fn work_whose_client_has_gone_is_dropped() {
+    let done = Arc::new(AtomicUsize::new(0));
+    let seen = done.clone();
+    let server = server(move |options| {
+        (options.threads, options.workers) = (1, 1);
+        options.hook = Some(Arc::new(move |_| {
+            seen.fetch_add(1, Ordering::SeqCst);
+            std::thread::sleep(Duration::from_millis(300));
+        }));
+    });
+    let body = grey(64).to_string();
+    let bytes = message("POST", INFER, &[], body.as_bytes());
+    let mut clients: Vec<_> = (0..5).map(|_| connect(server.address())).collect();
+    clients.iter_mut().for_each(|client| {
+        client.write_all(&bytes).unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+    });
+    drop(clients.drain(1..));
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(read(&mut clients[0]).unwrap().status, 200);
+    assert_eq!(request(server.address(), "POST", INFER, &[], body.as_bytes()).status, 200);
+    assert_eq!(done.load(Ordering::SeqCst), 2, "four of the six were abandoned in the queue");
+    server.finish();
+}
+
+#[test]
+fn a_request_ends_at_its_deadline() {
+    let server = server(|options| options.limits.request_time = Duration::from_millis(300));
+    let mut body = grey(64);
+    body["parameters"] = json!({ "defence": "equivariance", "steps": 200 });
+    let start = Instant::now();
+    let answer = request(server.address(), "POST", INFER, &[], body.to_string().as_bytes());
+    assert!(matches!(answer.status, 504 | 429 | 200), "{}", answer.status);
+    assert!(start.elapsed() < Duration::from_secs(20));
+    server.finish();
+}

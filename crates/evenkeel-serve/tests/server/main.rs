@@ -1,0 +1,6 @@
+//! The server as clients meet it: real sockets on loopback, the protocol and every promise about faults.
+
+mod client;
+mod drain;
+mod faults;
+mod protocol;
