@@ -92,6 +92,9 @@ pub enum Error {
     /// A number that must be finite is not.
     #[error("{0} is not a finite number; the weights or the input hold NaN or infinity")]
     NotFinite(String),
+    /// Somebody raised the flag of an [`Interruptible`](crate::network::Interruptible) network.
+    #[error("interrupted")]
+    Interrupted,
 }
 
 impl Error {

@@ -23,12 +23,13 @@ pub use propose::Proposal;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use evenkeel_network::zoo::Checkpoint;
 
 use crate::error::{Error, Result};
 use crate::image::{Image, LabelMap, Palette};
-use crate::network::{Executor, Network, Preprocessed, Tensor, TensorNames};
+use crate::network::{Executor, Interruptible, Network, Preprocessed, Tensor, TensorNames};
 use crate::task::{ClassInfo, Prediction, Task, TaskKind};
 
 /// Images with a shorter side than this are refused, unless a network takes no other: nothing is left of them in a smaller view.
@@ -152,6 +153,13 @@ impl Model {
         };
         model.classes = model.try_once()?;
         Ok(model)
+    }
+
+    /// The same model, whose passes fail with [`Error::Interrupted`] once the flag is raised.
+    #[must_use]
+    pub fn interruptible(&self, stop: Arc<AtomicBool>) -> Self {
+        let network = Arc::new(Interruptible::new(self.network.clone(), stop));
+        Self { network, ..self.clone() }
     }
 
     /// One look at a grey image: scores must be finite and have as many classes as there are names and colours. Gives their number.

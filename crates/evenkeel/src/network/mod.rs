@@ -6,12 +6,14 @@
 //! front of any executor and makes it a [`Network`].
 
 mod executor;
+mod interruptible;
 mod names;
 mod preprocessed;
 mod softmax;
 mod tensor;
 
 pub use executor::Executor;
+pub use interruptible::Interruptible;
 pub use names::TensorNames;
 pub use preprocessed::{PixelRule, Preprocessed};
 pub(crate) use softmax::{log_softmax, pull_softmax, softmax};
