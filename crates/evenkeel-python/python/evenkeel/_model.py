@@ -1,0 +1,225 @@
+"""Models: a frozen network with what must be known to use it."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Mapping, Optional, Sequence, Union
+
+import numpy as np
+
+from . import _core
+from ._core import EvenkeelError, Prediction
+from ._image import Batch, ImageLike, Images, as_image
+from ._picture import figure
+from ._progress import Progress, told
+
+Names = Union[str, Sequence[str]]
+Array = Any
+
+
+class Model:
+    """A frozen network and what it means; made by `ek.load`, `ek.shipped`, `ek.from_torch` or `ek.from_network`.
+
+    >>> import evenkeel as ek
+    >>> model = ek.shipped("classifier")
+    >>> model.task, model.classes
+    ('classification', 10)
+    """
+
+    def __init__(self, core: _core.Model, about: str, path: Optional[str] = None) -> None:
+        self._core = core
+        self._about = about
+        self._path = path
+
+    @property
+    def task(self) -> str:
+        """What the scores mean: classification, semantic or instance."""
+        return self._core.task
+
+    @property
+    def classes(self) -> int:
+        """How many classes it tells apart."""
+        return self._core.classes
+
+    @property
+    def class_names(self) -> list[str]:
+        """The names of the classes; empty if they have none."""
+        return self._core.class_names
+
+    @property
+    def output(self) -> list[str]:
+        """The tensors of scores."""
+        return self._core.output
+
+    @property
+    def feature(self) -> list[str]:
+        """The tensors of features that views are compared on."""
+        return self._core.feature
+
+    @property
+    def size(self) -> Optional[tuple[int, int]]:
+        """The (height, width) that images are brought to; None keeps theirs."""
+        return self._core.size
+
+    @property
+    def hash(self) -> str:
+        """A fingerprint of the network's file; empty if there is none."""
+        return self._core.hash
+
+    def predict(self, image: Images, *, progress: Progress = False) -> Any:
+        """What the network says: a `Prediction` for one image, a list for several, which run in parallel.
+
+        >>> import evenkeel as ek
+        >>> ek.shipped("segmenter").predict(ek.scenes.render(7).image).labels.shape
+        (128, 256)
+        """
+        batch = Batch(image)
+        with told(progress, len(batch), "predict") as bar:
+            return batch.answer(self._core.predict(batch.images, bar))
+
+    __call__ = predict
+
+    def fit(self, image: ImageLike) -> Any:
+        """The image at the network's own size, in steps of 1/255: what every use of the model starts from."""
+        made, back = as_image(image)
+        return back(self._core.fit(made))
+
+    def tensors(self, image: ImageLike, names: Optional[Names] = None) -> dict[str, Array]:
+        """Named tensors of an image; the scores and features if no names are given.
+
+        >>> import evenkeel as ek
+        >>> model = ek.shipped("classifier")
+        >>> scores = model.tensors(ek.scenes.render(7, size=(64, 64)).image, model.output)
+        >>> [array.shape for array in scores.values()]
+        [(1, 10, 1, 1)]
+        """
+        wanted = [names] if isinstance(names, str) else list(names) if names else self.output + self.feature
+        return dict(zip(wanted, self._core.tensors(as_image(image)[0], wanted)))
+
+    def gradient(self, image: ImageLike, cotangents: Mapping[str, Array]) -> Array:
+        """The gradient of the sum of products of named tensors with cotangents, with respect to the image: 3 x height x width."""
+        arrays = [np.ascontiguousarray(array, dtype=np.float32) for array in cotangents.values()]
+        return self._core.pullback(as_image(image)[0], list(cotangents), arrays)
+
+    def __repr__(self) -> str:
+        size = "any size" if self.size is None else f"{self.size[1]}x{self.size[0]}"
+        return f"Model({self._about}: {self.task}, {self.classes} classes, {size})"
+
+    def _repr_html_(self) -> str:
+        colours = self._core.colours
+        names = self.class_names or [str(number) for number in range(self.classes)]
+        pictures = []
+        for place, name in enumerate(names[: self.classes] if colours else []):
+            swatch = np.full((24, 48, 3), colours[place], dtype=np.uint8)  # type: ignore[index]
+            pictures.append((name, _core.Image.from_array(swatch, True)))
+        return figure(pictures, repr(self))
+
+
+def _contract(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Keyword arguments as the fields of a contract; those that are None are left out."""
+    places = {
+        "task": (),
+        "output": (),
+        "feature": (),
+        "instance": (),
+        "order": ("input",),
+        "scale": ("input",),
+        "mean": ("input",),
+        "std": ("input",),
+        "channels_last": ("input",),
+        "size": ("input",),
+        "resize": ("input",),
+        "multiple": ("input",),
+        "names": ("classes",),
+        "palette": ("classes",),
+        "ids": ("classes",),
+    }
+    contract: dict[str, Any] = {}
+    given = dict(given)
+    if (preset := given.pop("pixels", None)) is not None:
+        given = {**json.loads(_core.pixel_preset(str(preset))), **given}
+    if isinstance(given.get("feature"), str) and given["feature"] == "auto":
+        given.pop("feature")
+    for key, value in given.items():
+        if value is None:
+            continue
+        if key not in places:
+            raise EvenkeelError(f"`{key}`: is no field of a contract; there are {', '.join(places)}")
+        table = contract
+        for part in places[key]:
+            table = table.setdefault(part, {})
+        table[key] = list(value) if isinstance(value, (tuple, np.ndarray)) else value
+    return contract
+
+
+def _json(contract: Mapping[str, Any]) -> str:
+    def plain(value: Any) -> Any:
+        if isinstance(value, (np.generic, np.ndarray)):
+            return value.tolist()
+        raise EvenkeelError(f"a {type(value).__name__} is no value of a contract")
+
+    try:
+        return json.dumps(contract, default=plain, allow_nan=False)
+    except ValueError as error:
+        raise EvenkeelError(f"a contract holds finite numbers only: {error}") from error
+
+
+def load(path: Union[str, "os.PathLike[str]"], **contract: Any) -> Model:
+    """Reads a network (ONNX, or a zoo network's weights) and the contract beside it, `net.onnx` and `net.evenkeel.toml`.
+
+    Keyword arguments are fields of the contract and take the place of what the file says: task, output, feature, order, scale, mean,
+    std, channels_last, size, resize, multiple, names, palette, ids, instance. `pixels` is the name of a usual way from pixels to input, "imagenet" say. Without
+    a file, what the graph tells is used for what is not given (`feature="auto"` says so), and the rest is asked for.
+    """
+    given = _contract(contract)
+    core = _core.Model.load(os.fspath(path), _json(given) if given else None)
+    return Model(core, os.path.basename(os.fspath(path)), os.fspath(path))
+
+
+def shipped(name: str) -> Model:
+    """A network that comes with the package: small, trained on rendered street scenes.
+
+    >>> import evenkeel as ek
+    >>> ek.shipped("segmenter").class_names[:3]
+    ['road', 'pavement', 'grass']
+    """
+    return Model(_core.Model.shipped(name), name)
+
+
+class Network:
+    """A network of one's own: subclass it, and make a model with `ek.from_network`.
+
+    Inputs are float32 arrays `[1, 3, h, w]`, prepared as the contract says; those of one call may differ in size.
+    """
+
+    #: The only (height, width) it takes; None for any.
+    size: Optional[tuple[int, int]] = None
+
+    def check(self, names: Sequence[str]) -> None:
+        """Raises if the network does not have a tensor of these names."""
+
+    def run(self, inputs: Sequence[Array], names: Sequence[str]) -> Sequence[Sequence[Array]]:
+        """For each input, its named tensors as float32 arrays, the leading dimension of one kept."""
+        raise NotImplementedError("a network has a method run")
+
+    def trace(self, inputs: Sequence[Array], names: Sequence[str]) -> tuple[Sequence[Sequence[Array]], Any]:
+        """What `run` gives, and a function that leads cotangents back.
+
+        The function takes, for each input, a list with the cotangent of each name (an array, or None for zero), and gives the
+        gradient with respect to each input as a float32 array. It may be called more than once.
+        """
+        raise NotImplementedError("a network that is attacked or defended has a method trace")
+
+
+def from_network(network: Network, *, task: str, output: Names, feature: Names, **contract: Any) -> Model:
+    """A model of a network written in Python. Keyword arguments are fields of the contract, as for `ek.load`; by default pixels in
+    [0, 1] are the input as they are."""
+    plain = {"order": "rgb", "scale": 1.0, "mean": (0, 0, 0), "std": (1, 1, 1), "resize": "stretch"}
+    given = {**plain, **{key: value for key, value in contract.items() if value is not None}}
+    fields = _contract({"task": task, "output": output, "feature": feature, **given})
+    core = _core.Model.of_network(network, _json(fields), network.size)
+    return Model(core, type(network).__name__)
+
+
+__all__ = ["Model", "Network", "Prediction", "from_network", "load", "shipped"]

@@ -1,0 +1,284 @@
+"""A PyTorch module as a network, on whatever device it is.
+
+Names are submodules, read by forward hooks that live as long as one call. Inputs of one size go through the module together, and gradients come by
+autograd with respect to them. Only what is asked for crosses between devices. The module is left as it was: its parameters, flags and hooks.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import ExitStack, contextmanager
+from typing import Any, Callable, Iterator, Optional, Sequence
+
+import numpy as np
+
+from ._core import EvenkeelError
+from ._model import Model, Names, Network, from_network
+
+#: The name of the module's own output.
+OWN_OUTPUT = "output"
+
+
+class _Place:
+    """Where a named tensor comes from: a submodule, the number of its call, a key of what it gives."""
+
+    def __init__(self, module: Any, name: str, keys: Sequence[str]) -> None:
+        path, _, key = name.partition(":")
+        path, _, call = path.partition("#")
+        self.name, self.key = name, key or None
+        if call and not call.isdigit():
+            raise EvenkeelError(f"tensor {name}: the number of a call is needed after #")
+        self.call = int(call) if call else None
+        found = {one for one, _ in module.named_modules() if one}
+        if path in found and path in keys:
+            raise EvenkeelError(f"tensor {name}: is a submodule and a key of the module's output; write {path}#0 or {OWN_OUTPUT}:{path}")
+        if path in found:
+            self.path: Optional[str] = path
+        elif path == OWN_OUTPUT:
+            self.path = None
+        elif path in keys and not key and not call:
+            self.path, self.key = None, path
+        else:
+            some = ", ".join(sorted(found)[:12]) + (", ..." if len(found) > 12 else "")
+            raise EvenkeelError(f"tensor {name}: the module has no submodule of this name; there are {some}, and `{OWN_OUTPUT}` for its own output")
+
+    def tensor(self, calls: Sequence[Any]) -> Any:
+        import torch
+
+        if not calls:
+            raise EvenkeelError(f"tensor {self.name}: the forward pass does not use this submodule")
+        if self.call is None and len(calls) > 1:
+            raise EvenkeelError(f"tensor {self.name}: is computed {len(calls)} times in a pass; write {self.name}#0 to {self.name}#{len(calls) - 1}")
+        if self.call is not None and self.call >= len(calls):
+            raise EvenkeelError(f"tensor {self.name}: is computed only {len(calls)} times in a pass")
+        value = calls[self.call or 0]
+        if self.key is not None:
+            try:
+                value = value[self.key] if isinstance(value, dict) else value[int(self.key)]
+            except (KeyError, IndexError, ValueError, TypeError) as error:
+                raise EvenkeelError(f"tensor {self.name}: there is no such part") from error
+        if not isinstance(value, torch.Tensor):
+            parts = ", ".join(map(str, value)) if isinstance(value, dict) else f"0 to {len(value) - 1}" if isinstance(value, (list, tuple)) else "none"
+            raise EvenkeelError(f"tensor {self.name}: is a {type(value).__name__}; name a part of it, {self.name}:PART (there are {parts})")
+        if not value.dtype.is_floating_point:
+            raise EvenkeelError(f"tensor {self.name}: has the dtype {value.dtype}, and a floating one is needed")
+        return value
+
+
+def _cloned(value: Any) -> Any:
+    """What is handed on, so that an operation in place does not change what was kept."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return value.clone()
+    if isinstance(value, dict):
+        return type(value)((key, _cloned(one)) for key, one in value.items())
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        return type(value)(_cloned(one) for one in value)
+    return value
+
+
+class TorchNetwork(Network):
+    """A module in evaluation mode."""
+
+    def __init__(self, module: Any, device: Any, tf32: bool, size: Optional[tuple[int, int]]) -> None:
+        import torch
+
+        if not isinstance(module, torch.nn.Module):
+            raise EvenkeelError(f"from_torch takes a torch.nn.Module, not a {type(module).__name__}")
+        parallel = (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)
+        if isinstance(module, parallel) or any(isinstance(one, parallel) for one in module.modules()):
+            raise EvenkeelError("from_torch takes the module itself: use module.module, without DataParallel around it")
+        self.module, self.tf32, self.size = module, tf32, size
+        self._submodules = list(module.modules())
+        self._parameters = list(module.parameters())
+        self._refuse_training()
+        own = next((tensor for tensor in [*self._parameters, *module.buffers()] if tensor.dtype.is_floating_point), None)
+        self.device = torch.device(device) if device is not None else own.device if own is not None else torch.device("cpu")
+        self.dtype = own.dtype if own is not None else torch.float32
+        if own is not None and own.device != self.device:
+            raise EvenkeelError(f"the module is on {own.device}, not on {self.device}; move it with module.to(...)")
+        self._places: dict[str, _Place] = {}
+        self._keys: Optional[list[str]] = None
+        # hooks and flags of the module belong to one pass at a time
+        self._lock = threading.Lock()
+
+    def _refuse_training(self) -> None:
+        if any(one.training for one in self._submodules):
+            name = next(name for name, one in self.module.named_modules() if one.training)
+            raise EvenkeelError(f"the module is in training mode ({name or 'the whole of it'}); call module.eval() first")
+
+    def _output_keys(self) -> list[str]:
+        """The keys of the module's output, if it is a dict."""
+        if self._keys is None:
+            import torch
+
+            height, width = self.size or (64, 64)
+            with torch.no_grad(), self._lock, self._plain():
+                try:
+                    made = self.module(torch.zeros((1, 3, height, width), dtype=self.dtype, device=self.device))
+                except Exception:
+                    # the pass that matters says what is wrong, at its own size
+                    made = None
+            self._keys = [str(key) for key in made] if isinstance(made, dict) else []
+        return self._keys
+
+    def _place(self, name: str) -> _Place:
+        if name not in self._places:
+            submodules = {one for one, _ in self.module.named_modules()}
+            keys = self._output_keys() if name not in submodules or "." not in name else []
+            self._places[name] = _Place(self.module, name, keys)
+        return self._places[name]
+
+    def check(self, names: Sequence[str]) -> None:
+        for name in names:
+            self._place(name)
+
+    @contextmanager
+    def _plain(self) -> Iterator[None]:
+        """Full precision, and parameters that no gradient is kept for."""
+        import torch
+
+        frozen = [one for one in self._parameters if one.requires_grad]
+        with ExitStack() as stack:
+            stack.enter_context(torch.autocast(self.device.type, enabled=False))
+            if self.device.type == "cuda" and not self.tf32:
+                stack.enter_context(torch.backends.cudnn.flags(allow_tf32=False))
+                held = torch.backends.cuda.matmul.allow_tf32
+                torch.backends.cuda.matmul.allow_tf32 = False
+                stack.callback(setattr, torch.backends.cuda.matmul, "allow_tf32", held)
+            for one in frozen:
+                one.requires_grad_(False)
+                stack.callback(one.requires_grad_, True)
+            yield
+
+    def _forward(self, batch: Any, names: Sequence[str]) -> list[Any]:
+        """The named tensors of one pass."""
+        places = [self._place(name) for name in names]
+        calls: dict[Optional[str], list[Any]] = {place.path: [] for place in places}
+
+        def keeper(path: str) -> Callable[..., Any]:
+            def keep(_module: Any, _inputs: Any, output: Any) -> Any:
+                calls[path].append(output)
+                return _cloned(output)
+
+            return keep
+
+        with self._lock, self._plain(), ExitStack() as stack:
+            self._refuse_training()
+            for path in calls:
+                if path is not None:
+                    stack.callback(self.module.get_submodule(path).register_forward_hook(keeper(path)).remove)
+            output = self.module(batch)
+        if None in calls:
+            calls[None].append(output)
+        return [place.tensor(calls[place.path]) for place in places]
+
+    def _groups(self, inputs: Sequence[Any]) -> list[list[int]]:
+        """The places of inputs of one size, in order."""
+        sizes: dict[tuple[int, ...], list[int]] = {}
+        for place, one in enumerate(inputs):
+            sizes.setdefault(one.shape, []).append(place)
+        return list(sizes.values())
+
+    def _batch(self, inputs: Sequence[Any]) -> Any:
+        import torch
+
+        joined = inputs[0] if len(inputs) == 1 else np.concatenate(inputs)
+        return torch.from_numpy(joined).to(device=self.device, dtype=self.dtype)
+
+    def _rows(self, tensors: Sequence[Any], names: Sequence[str], count: int) -> list[list[Any]]:
+        """The tensors of each input as arrays."""
+        import torch
+
+        columns = []
+        for tensor, name in zip(tensors, names):
+            if tensor.shape[0] != count:
+                raise EvenkeelError(f"tensor {name}: has {tensor.shape[0]} rows for {count} images, and one each is needed")
+            columns.append(tensor.detach().to(device="cpu", dtype=torch.float32).contiguous().numpy())
+        return [[column[row : row + 1] for column in columns] for row in range(count)]
+
+    def run(self, inputs: Sequence[Any], names: Sequence[str]) -> list[list[Any]]:
+        import torch
+
+        rows: list[Any] = [None] * len(inputs)
+        for group in self._groups(inputs):
+            with torch.no_grad():
+                tensors = self._forward(self._batch([inputs[place] for place in group]), names)
+            for place, row in zip(group, self._rows(tensors, names, len(group))):
+                rows[place] = row
+        return rows
+
+    def trace(self, inputs: Sequence[Any], names: Sequence[str]) -> tuple[list[list[Any]], Any]:
+        import torch
+
+        rows: list[Any] = [None] * len(inputs)
+        passes = []
+        for group in self._groups(inputs):
+            with torch.enable_grad():
+                batch = self._batch([inputs[place] for place in group]).requires_grad_(True)
+                tensors = self._forward(batch, names)
+            for place, row in zip(group, self._rows(tensors, names, len(group))):
+                rows[place] = row
+            passes.append((group, batch, tensors))
+
+        def pullback(cotangents: Sequence[Sequence[Any]]) -> list[Any]:
+            gradients: list[Any] = [None] * len(inputs)
+            for group, batch, tensors in passes:
+                made = self._led_back(batch, tensors, [cotangents[place] for place in group])
+                for row, place in enumerate(group):
+                    gradients[place] = made[row : row + 1]
+            return gradients
+
+        return rows, pullback
+
+    def _led_back(self, batch: Any, tensors: Sequence[Any], cotangents: Sequence[Sequence[Any]]) -> Any:
+        """The gradient with respect to a batch."""
+        import torch
+
+        outputs, given = [], []
+        for place, tensor in enumerate(tensors):
+            column = [row[place] for row in cotangents]
+            if tensor.requires_grad and any(one is not None for one in column):
+                shape = (1, *tensor.shape[1:])
+                joined = np.concatenate([np.zeros(shape, np.float32) if one is None else one for one in column])
+                outputs.append(tensor)
+                given.append(torch.from_numpy(joined).to(device=tensor.device, dtype=tensor.dtype))
+        made = None
+        if outputs:
+            (made,) = torch.autograd.grad(outputs, [batch], grad_outputs=given, retain_graph=True, allow_unused=True)
+        if made is None:
+            return np.zeros(tuple(batch.shape), np.float32)
+        return made.detach().to(device="cpu", dtype=torch.float32).contiguous().numpy()
+
+
+def from_torch(
+    module: Any,
+    *,
+    task: str,
+    output: Names = OWN_OUTPUT,
+    feature: Names,
+    mean: Sequence[float] = (0.0, 0.0, 0.0),
+    std: Sequence[float] = (1.0, 1.0, 1.0),
+    device: Any = None,
+    tf32: bool = False,
+    size: Optional[tuple[int, int]] = None,
+    **contract: Any,
+) -> Model:
+    """A model of a PyTorch module in evaluation mode, on any device.
+
+    The module takes N x 3 x H x W; the model takes pixels in [0, 1] and subtracts `mean` and divides by `std` in front of it. `output` and `feature`
+    name submodules (`layer4`, `layer4.1.conv2`), keys of a dict that the module gives (`out`), or its own output (`output`). `name#1` is the second
+    call of a submodule in a pass, `name:key` a part of what it gives.
+
+    task: classification, semantic or instance
+    device: where the module is; its parameters say if left out
+    tf32: allow TF32 on GPUs that have it
+    size: the only (height, width) that the module takes; any if left out
+    contract: other fields of a contract, as for `ek.load`
+    """
+    network = TorchNetwork(module, device, tf32, size)
+    fields = {"mean": mean, "std": std, "size": size, **contract}
+    model = from_network(network, task=task, output=output, feature=feature, **fields)
+    model._about = type(module).__name__
+    return model

@@ -1,0 +1,139 @@
+"""Same bytes as the command line for the same settings and seed, over the tables."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import evenkeel as ek
+
+#: Few steps, so that the whole table is quick; the same for both.
+QUICK = {"steps": 2, "warm_steps": 0, "draws": 2, "targets": 2, "judge_draws": 2}
+
+
+def flags(given, prefix=""):
+    words = []
+    for name, value in given.items():
+        words.append(f"--{prefix}{name.replace('_', '-')}")
+        words.append(str(value))
+    return words
+
+
+def settings_for(name):
+    entry = next(entry for entry in ek._settings.TABLES["attack"] if entry["name"] == name)
+    reads = {knob["name"] for knob in entry["settings"]}
+    given = {knob: value for knob, value in QUICK.items() if knob in reads and knob not in ("warm_steps", "draws")}
+    return {**given, "seed": 5}
+
+
+@pytest.mark.parametrize("name", [n for n in ek.names("attack")])
+def test_attacks_on_the_bare_network(commands, read, name):
+    model = ek.load(commands.classifier)
+    given = settings_for(name)
+    looks = ek._settings.TABLES["attack"]
+    through = name in {"bpda", "bpda-eot", "fixed-seed", "unrolled", "unrolled-eot"}
+    assert any(entry["name"] == name for entry in looks)
+    defence = {"steps": 1}
+    words = ["attack", commands.classifier, commands.crop, "--attack", name, *flags(given), "--json", "--out", "attacked"]
+    target = model
+    if through:
+        words += ["--defence", "equivariance", *flags(defence, "defence-")]
+        target = ek.Pipeline(model, defence=ek.defence("equivariance", **defence))
+    (told,) = commands.run(*words)
+    ours = ek.attack(target, commands.crop, None, name, **given)
+    assert np.array_equal(ours.image, read(commands.folder / told["saved"]))
+    assert ours.score == told["score_after"] and ours.success == told["still_fools_after_rounding"]
+    assert [record.value for record in ours.trace] == [record["value"] for record in told["trace"]]
+
+
+def test_an_attack_knows_the_pipeline_and_none_attacks_the_bare_network(commands, read):
+    model = ek.load(commands.classifier)
+    shield = ek.Pipeline(model, defence=ek.defence("equivariance", steps=1))
+    words = ["attack", commands.classifier, commands.crop, "--attack", "apgd-ce", "--steps", 2, "--json", "--out", "through"]
+    words += ["--defence", "equivariance", "--defence-steps", 1]
+    for given, more in [({}, ["--estimator", "identity"]), ({"estimator": None}, []), ({"draws": 2}, ["--draws", 2])]:
+        (told,) = commands.run(*words, *more)
+        ours = ek.attack(shield, commands.crop, None, "apgd-ce", steps=2, **given)
+        assert np.array_equal(ours.image, read(commands.folder / told["saved"])), given
+
+
+def test_a_segmenter_is_attacked_alike(commands, read, scene):
+    model = ek.load(commands.segmenter)
+    (told,) = commands.run("attack", commands.segmenter, commands.scene, "--attack", "segpgd", "--steps", 2, "--json", "--out", "maps")
+    ours = ek.attack(model, scene.image, None, "segpgd", steps=2)
+    assert np.array_equal(ours.image, read(commands.folder / told["saved"]))
+    assert ours.score == told["score_after"]
+
+
+@pytest.mark.parametrize("name", [n for n in ek.names("defence") if n not in ("rotation", "contrastive")])
+def test_predictions_and_defences(commands, read, name):
+    model = ek.load(commands.segmenter)
+    given = {"steps": 1} if name in ("invariance", "equivariance") else {}
+    words = ["predict", commands.segmenter, commands.scene, "--defence", name, *flags(given, "defence-"), "--seed", 3, "--json"]
+    (told,) = commands.run(*words, "--out", f"defended-{name}")
+    ours = ek.Pipeline(model, defence=ek.defence(name, **given), seed=3)(commands.scene)
+    shares = np.bincount(ours.prediction.labels.ravel(), minlength=model.classes) / ours.prediction.labels.size
+    for entry in told["prediction"]["classes"]:
+        assert shares[entry["class"]] == entry["share"]
+    assert ours.defended == told["defended"] == (name != "none")
+    if ours.defended:
+        assert np.array_equal(ours.image, read(commands.folder / f"defended-{name}" / "scene.defended.png"))
+
+
+@pytest.mark.parametrize("name", ek.names("answer"))
+def test_answers(commands, name):
+    model = ek.load(commands.classifier)
+    given = {"draws": 4} if name == "noise-vote" else {}
+    (told,) = commands.run("predict", commands.classifier, commands.crop, "--answer", name, *flags(given, "answer-"), "--json")
+    ours = ek.Pipeline(model, answer=ek.answer(name, **given))(commands.crop)
+    assert ours.prediction.label == told["prediction"]["class"] and ours.voted == told["voted"]
+    if told["certificate"]:
+        assert ours.certificate.probability == told["certificate"]["probability"]
+
+
+@pytest.mark.parametrize("name", [n for n in ek.names("detector") if n not in ("rotation", "contrastive")])
+def test_detectors(commands, name):
+    model = ek.load(commands.segmenter)
+    (told,) = commands.run("detect", commands.segmenter, commands.scene, "--score", name, "--json")
+    ours = ek.detect(model, commands.scene, name)
+    assert (ours.score, ours.expected_error) == (told["score"], told["expected_error"])
+
+
+def test_calibrations_are_one_file_for_both(commands, tmp_path):
+    model = ek.load(commands.classifier)
+    clean = tmp_path / "clean"
+    clean.mkdir()
+    images = [ek.scenes.render(seed, size=(64, 64)).image for seed in range(4)]
+    for place, image in enumerate(images):
+        (clean / f"{place}.png").write_bytes(ek._core.Image.from_array(image, True).png())
+    theirs = tmp_path / "theirs.toml"
+    commands.run("detect", commands.classifier, "--calibrate", clean, "--calibration", theirs, "--false-alarms", 0.25)
+    ours = ek.calibrate(model, images, false_alarms=0.25)
+    ours.save(tmp_path / "ours.toml")
+    assert (tmp_path / "ours.toml").read_text() == theirs.read_text()
+    (told,) = commands.run(
+        "predict", commands.classifier, commands.crop, "--defence", "random", "--detect", "--calibration", theirs, "--json"
+    )
+    verdict = ek.Pipeline(model, defence="random", calibration=theirs)(commands.crop)
+    assert (verdict.score, verdict.alarm, verdict.defended) == (told["score"], told["alarm"], told["defended"])
+    with pytest.raises(ek.EvenkeelError, match="another model"):
+        ek.load_calibration(theirs, ek.load(commands.segmenter))
+
+
+def test_corruptions(commands, read):
+    names = ",".join(ek.corruptions())
+    told = commands.run("corrupt", commands.scene, "--corruption", names, "--severity", 2, "--seed", 9, "--out", "worse", "--json")
+    for line in told:
+        ours = ek.corrupt(commands.scene, line["corruption"], 2, seed=9)
+        assert np.array_equal(ours, read(commands.folder / line["saved"])), line["corruption"]
+    assert len(told) == 19
+
+
+def test_the_command_line_is_in_the_wheel():
+    done = subprocess.run([sys.executable, "-m", "evenkeel", "list", "attacks"], capture_output=True, text=True)
+    assert done.returncode == 0 and "apgd-ce" in done.stdout
+    wrong = subprocess.run([sys.executable, "-m", "evenkeel", "attack"], capture_output=True, text=True)
+    assert wrong.returncode == 2 and wrong.stderr
