@@ -8,16 +8,16 @@ use evenkeel::attack::{Attack, AttackKind, Attempt, Scenario, worst_case};
 use evenkeel::budget::Budget;
 use evenkeel::detect::Calibration;
 use evenkeel::image::Image;
-use evenkeel::model::Model;
+use evenkeel::model::{Letterbox, Model};
 use evenkeel::objective::{Equivariance, ViewObjective};
 use evenkeel::pipeline::Pipeline;
 use evenkeel::task::{Prediction, Truth};
 use serde_json::{Value, json};
 
+use crate::images::Picture;
 use crate::knobs::{KnobArgs, table_help};
-use crate::workbench::{
-    AnswerArgs, DefenceArgs, Subject, check_names, fitted, names_of, progress, stem_in, truth,
-};
+use crate::labels::{self, truth};
+use crate::workbench::{AnswerArgs, DefenceArgs, Subject, check_names, fitted, names_of, stem_in};
 
 /// Change images so that the network errs
 #[derive(Debug, clap::Args)]
@@ -30,7 +30,8 @@ pub(crate) struct AttackArgs {
     attack: Vec<String>,
     #[command(flatten)]
     knobs: KnobArgs<AttackKind>,
-    /// What is true: a class, a label map, a folder of label maps, or a COCO instances file; left out, the network's own answer
+    /// What is true: a class, a CSV of pictures and classes, folders called as classes, label maps, or a COCO instances file; left out, the data
+    /// set's class or the network's own answer
     #[arg(long, value_name = "TRUTH")]
     labels: Option<String>,
     /// What the attacker wants said: a class, a label map, `image:FILE` for another image's answer, `permuted`; of objects also
@@ -40,12 +41,9 @@ pub(crate) struct AttackArgs {
     /// A calibration written by `evenkeel detect --calibrate`: defence and vote then only run where the alarm is raised
     #[arg(long, value_name = "FILE")]
     calibration: Option<PathBuf>,
-    /// Write attacked images into this folder
+    /// Write attacked images into `images` in this folder, as the network takes them and as they came, and pictures for people into `pictures`
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// One line of JSON per image
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
     defence: DefenceArgs,
     #[command(flatten)]
@@ -82,7 +80,14 @@ impl AttackArgs {
         Ok(Some(pipeline.with_detector(detector).with_threshold(calibration.threshold)))
     }
 
-    fn target(&self, model: &Model, picture: &Path, truth_here: &Truth, seed: u64) -> Result<Option<Truth>> {
+    fn target(
+        &self,
+        model: &Model,
+        picture: &Picture,
+        size: (usize, usize),
+        truth_here: &Truth,
+        seed: u64,
+    ) -> Result<Option<Truth>> {
         let Some(wish) = &self.target else { return Ok(None) };
         if let Some(file) = wish.strip_prefix("image:") {
             return Ok(Some(model.predict(&fitted(model, Path::new(file))?)?.as_truth()));
@@ -90,7 +95,7 @@ impl AttackArgs {
         let wanted = model.task.target(wish, truth_here, &model.class_info(), seed);
         match wanted.with_context(|| format!("--target {wish}"))? {
             Some(target) => Ok(Some(target)),
-            None => Ok(Some(truth(model, wish, picture)?)),
+            None => Ok(Some(truth(model, wish, picture, size)?)),
         }
     }
 }
@@ -109,14 +114,18 @@ pub(crate) fn run(args: AttackArgs) -> Result<()> {
     let equivariance = Equivariance::new(args.defence.views()?.fitted(fixed, model.multiple));
     let raised = pipeline.as_ref().and_then(|p| p.defence.as_ref()).and_then(|d| d.objective.as_deref());
     let objective: &dyn ViewObjective = raised.unwrap_or(&equivariance);
-    let bar = progress(pictures.len());
-    for path in &pictures {
-        let image = fitted(&model, path)?;
+    let choice = &args.subject.images.choice;
+    choice.each(&pictures, |picture, original, bar| {
+        let path = picture.path.as_path();
+        let image = model.fit(&original).with_context(|| path.display().to_string())?;
         let truth = match &args.labels {
-            Some(labels) => truth(&model, labels, path)?,
-            None => model.predict(&image)?.as_truth(),
+            Some(labels) => truth(&model, labels, picture, original.size())?,
+            None => match labels::of_data_set(&model, picture, original.size()) {
+                Some(truth) => truth,
+                None => model.predict(&image)?.as_truth(),
+            },
         };
-        let target = args.target(&model, path, &truth, seed)?;
+        let target = args.target(&model, picture, original.size(), &truth, seed)?;
         let scenario = Scenario {
             model: &model,
             image: &image,
@@ -128,22 +137,51 @@ pub(crate) fn run(args: AttackArgs) -> Result<()> {
         let before = scenario.deployed(&image, seed)?;
         let attempt =
             worst_case(&scenario, &attacks, seed).with_context(|| path.display().to_string())?.into_worst();
-        let saved = args.out.as_ref().map(|folder| save(folder, path, &attempt.image)).transpose()?;
-        if let Some(folder) = &args.out {
-            let overlay = attempt.prediction.paint(&attempt.image, 0.5, &model.class_info())?.drawn();
-            overlay.save_png(format!("{}.attacked.overlay.png", stem_in(folder, path)?.display()))?;
-        }
+        let saved =
+            args.out.as_ref().map(|folder| save(folder, path, &model, &original, &attempt)).transpose()?;
         let report = Report { path, model: &model, scenario, before, attempt: &attempt, budget };
-        bar.say(args.json, &report.json(saved.as_deref()), &report.words());
-        bar.done(path);
-    }
-    Ok(())
+        bar.say(choice.json, &report.json(saved.as_deref()), &report.words());
+        Ok(())
+    })
 }
 
-fn save(folder: &Path, picture: &Path, image: &Image) -> Result<PathBuf> {
-    let path = PathBuf::from(format!("{}.attacked.png", stem_in(folder, picture)?.display()));
-    image.save_png(&path)?;
+/// Writes the attacked image as the network takes it, the same change on the image as it came where that is another size, and a picture of the answer.
+fn save(
+    folder: &Path,
+    picture: &Path,
+    model: &Model,
+    original: &Image,
+    attempt: &Attempt,
+) -> Result<PathBuf> {
+    let name = |part: &str, suffix: &str| -> Result<PathBuf> {
+        Ok(PathBuf::from(format!("{}{suffix}.png", stem_in(&folder.join(part), picture)?.display())))
+    };
+    let path = name("images", "")?;
+    let frame = model.framing(original.size())?;
+    match frame.is_identity() {
+        true => attempt.image.save_png(&path)?,
+        false => {
+            attempt.image.save_png(name("images", ".network")?)?;
+            on_original(&frame, model, original, &attempt.image)?.save_png(&path)?;
+        }
+    }
+    let painting = attempt.prediction.paint(&attempt.image, 0.5, &model.class_info())?.drawn();
+    painting.save_png(name("pictures", ".answer")?)?;
     Ok(path)
+}
+
+/// The image as it came with the attack's change brought back to its size; what the frame cut off stays.
+fn on_original(frame: &Letterbox, model: &Model, original: &Image, attacked: &Image) -> Result<Image> {
+    let fitted = model.fit(original)?;
+    let (h, w) = original.size();
+    let change = |c: usize| -> Vec<f32> {
+        let values: Vec<f32> = attacked.plane(c).iter().zip(fitted.plane(c)).map(|(a, b)| a - b).collect();
+        frame.unframed_values(&values, 0.0)
+    };
+    let changes = (0..3).flat_map(change);
+    let pixels =
+        original.pixels().iter().zip(changes).map(|(pixel, change)| (pixel + change).clamp(0.0, 1.0));
+    Ok(Image::new(h, w, pixels.collect())?)
 }
 
 /// What happened to one image.
@@ -182,6 +220,7 @@ impl Report<'_> {
             "score_before": before,
             "score_after": after,
             "score_before_rounding": self.attempt.outcome.score,
+            "target": self.scenario.target.map(|t| t.as_prediction().json(&self.model.class_info())),
             "score_to_target": self.scenario.target.map(|t| self.model.task.score(&self.attempt.prediction, t)),
             "still_fools_after_rounding": fooled,
             "distance": self.budget.distance(self.scenario.image, &self.attempt.image),
@@ -193,18 +232,27 @@ impl Report<'_> {
 
     fn words(&self) -> String {
         let (before, after, fooled) = self.scores();
-        let verdict = if fooled {
-            "fools the network, also after rounding to 8 bits"
-        } else {
-            "does not fool the network"
+        let classes = self.model.class_info();
+        let target = self.scenario.target.map(|target| {
+            let near = self.model.task.score(&self.attempt.prediction, target);
+            let wanted = target.as_prediction().words(&classes);
+            (format!("; target {wanted}: score {near:.3}"), near)
+        });
+        let verdict = match (&target, fooled) {
+            (Some(_), true) => "says what the attacker wants, also after rounding to 8 bits",
+            (Some(_), false) => "does not say what the attacker wants",
+            (None, true) if before > 0.0 => "fools the network, also after rounding to 8 bits",
+            (None, _) if before <= 0.0 => "the network was wrong before",
+            (None, _) => "does not fool the network",
         };
+        let verdict = target.map_or(String::new(), |(words, _)| words + "; ") + verdict;
         format!(
             "{}: {} at {:.1}/255: {} -> {}; score {before:.3} -> {after:.3}; {verdict}",
             self.path.display(),
             self.attempt.name,
             self.budget.radius * 255.0,
-            self.before.words(&self.model.class_info()),
-            self.attempt.prediction.words(&self.model.class_info()),
+            self.before.words(&classes),
+            self.attempt.prediction.words(&classes),
         )
     }
 }

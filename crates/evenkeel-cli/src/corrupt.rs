@@ -4,17 +4,16 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use evenkeel::corrupt::{CORRUPTIONS, Corruption};
-use evenkeel::image::Image;
 use serde_json::json;
 
-use crate::workbench::{Format, check_names, pictures, progress, stem_in};
+use crate::images::ImageArgs;
+use crate::workbench::{Format, check_names, stem_in};
 
 /// Corrupt images as ImageNet-C does
 #[derive(Debug, clap::Args)]
 pub(crate) struct CorruptArgs {
-    /// PNG or JPEG files, or folders of them
-    #[arg(required = true)]
-    images: Vec<PathBuf>,
+    #[command(flatten)]
+    images: ImageArgs,
     /// Which, separated by commas, or `all` for the fifteen
     #[arg(long, value_name = "NAME", required = true, value_delimiter = ',')]
     corruption: Vec<String>,
@@ -30,9 +29,6 @@ pub(crate) struct CorruptArgs {
     /// How they are written
     #[arg(long, value_enum, default_value = "png")]
     format: Format,
-    /// One line of JSON per file written
-    #[arg(long)]
-    json: bool,
 }
 
 pub(crate) fn run(args: CorruptArgs) -> Result<()> {
@@ -43,24 +39,24 @@ pub(crate) fn run(args: CorruptArgs) -> Result<()> {
             name => chosen.push(Corruption::named(name)?),
         }
     }
-    let images = pictures(&args.images)?;
+    let images = args.images.pictures()?;
     check_names(&images)?;
-    let bar = progress(images.len() * chosen.len() * args.severity.len());
-    for path in &images {
-        let image = Image::load(path)?;
-        for corruption in &chosen {
-            for &severity in &args.severity {
-                let corrupted = corruption
-                    .apply(&image, severity, args.seed)
-                    .with_context(|| path.display().to_string())?;
-                let stem = stem_in(&args.out, path)?;
-                let name = format!("{}.{}_{severity}", stem.display(), corruption.name);
-                let file = args.format.save(&corrupted, &name)?;
-                let value = json!({ "image": path, "corruption": corruption.name, "severity": severity, "saved": file });
-                bar.say(args.json, &value, &file.display().to_string());
-                bar.done(path);
-            }
-        }
+    let (choice, each) = (&args.images.choice, chosen.len() * args.severity.len());
+    if images.len() * each > 1 {
+        eprintln!("{} images, {each} files of each", images.len());
     }
-    Ok(())
+    choice.each(&images, |picture, image, bar| {
+        for (corruption, &severity) in chosen.iter().flat_map(|c| args.severity.iter().map(move |s| (c, s))) {
+            let path = &picture.path;
+            let corrupted =
+                corruption.apply(&image, severity, args.seed).with_context(|| path.display().to_string())?;
+            let stem = stem_in(&args.out, path)?;
+            let name = format!("{}.{}_{severity}", stem.display(), corruption.name);
+            let file = args.format.save(&corrupted, &name)?;
+            let value =
+                json!({ "image": path, "corruption": corruption.name, "severity": severity, "saved": file });
+            bar.say(choice.json, &value, &file.display().to_string());
+        }
+        Ok(())
+    })
 }

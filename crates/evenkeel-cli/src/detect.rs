@@ -1,35 +1,40 @@
 //! `evenkeel detect`: detection scores of images, and a threshold calibrated on clean ones.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use evenkeel::detect::{Calibration, Detection, Detector, DetectorKind, DetectorSpec, fit_bias};
 use evenkeel::model::Model;
 use serde_json::json;
 
+use crate::colour::{self, Tone};
+use crate::images::ImageArgs;
 use crate::knobs::{KnobArgs, table_help};
+use crate::labels::truth;
 use crate::policy::PolicyArgs;
-use crate::workbench::{HeadArgs, fitted, names_of, pictures, progress, truth};
+use crate::workbench::{HeadArgs, ModelArgs, names_of};
 
 /// Score images by how their views disagree, raise an alarm, and estimate how wrong the answers are
+///
+/// Exit code: 3 if any image raises the alarm, 0 if none does, 2 for an error.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = table_help::<DetectorKind>())]
 pub(crate) struct DetectArgs {
-    /// An ONNX network, with its contract beside it
-    model: PathBuf,
-    /// PNG or JPEG files, or folders of them
-    images: Vec<PathBuf>,
-    /// The detector; `evenkeel list detectors` tells them apart
-    #[arg(long, value_name = "NAME", default_value = "variance", value_parser = names_of::<DetectorKind>())]
-    score: String,
-    /// Calibrate on a folder of clean images and write --calibration
-    #[arg(long, value_name = "CLEAN_DIR")]
-    calibrate: Option<PathBuf>,
-    /// Label maps of the clean images, or their class: the error estimate is fitted as well
+    #[command(flatten)]
+    model: ModelArgs,
+    #[command(flatten)]
+    images: ImageArgs,
+    /// The detector; `evenkeel list detectors` tells them apart [default: variance]
+    #[arg(long, value_name = "NAME", value_parser = names_of::<DetectorKind>())]
+    score: Option<String>,
+    /// Calibrate on clean images (a folder, or a data set as KIND:PATH) and write --calibration
+    #[arg(long, value_name = "CLEAN")]
+    calibrate: Option<String>,
+    /// The truth about the clean images (label maps, a CSV, folders or one class): the error estimate is fitted as well
     #[arg(long, value_name = "TRUTH", requires = "calibrate")]
     labels: Option<String>,
     /// The share of clean images that may raise an alarm
-    #[arg(long, default_value_t = 0.05)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.05, requires = "calibrate")]
     false_alarms: f64,
     /// The calibration file; beside the network if left out
     #[arg(long, value_name = "FILE")]
@@ -43,23 +48,33 @@ pub(crate) struct DetectArgs {
     heads: HeadArgs,
     #[command(flatten)]
     policy: PolicyArgs,
-    /// One line of JSON per image
-    #[arg(long)]
-    json: bool,
 }
 
 impl DetectArgs {
     fn detector(&self, model: &Model) -> Result<Detector> {
-        let mut spec = DetectorSpec::named(&self.score)?;
+        let mut spec = DetectorSpec::named(self.score.as_deref().unwrap_or("variance"))?;
         self.knobs.apply(&mut spec)?;
         Ok(spec.build(model, self.heads.load()?)?)
     }
 }
 
-pub(crate) fn run(args: DetectArgs) -> Result<()> {
-    let model = Model::load(&args.model)?;
-    let beside = args.model.with_extension("calibration.toml");
-    let file = args.calibration.clone().unwrap_or(beside);
+impl DetectArgs {
+    /// Refuses flags about a detector that the calibration decides.
+    fn refuse_idle(&self, file: &Path) -> Result<()> {
+        let score = self.score.as_ref().map(|_| "--score".to_owned());
+        match score.or(self.knobs.flags().into_iter().next()) {
+            Some(flag) => {
+                bail!("{flag}: has no effect, because {} says how images are scored", file.display())
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Whether any image raised the alarm.
+pub(crate) fn run(args: DetectArgs) -> Result<bool> {
+    let model = args.model.load()?;
+    let file = args.calibration.clone().unwrap_or_else(|| args.model.calibration());
     let calibration = match &args.calibrate {
         Some(folder) => {
             let calibration = calibrate(&args, &model, folder)?;
@@ -74,26 +89,24 @@ pub(crate) fn run(args: DetectArgs) -> Result<()> {
         }
         None => {
             let flag = args.calibration.as_ref().map(|_| "--calibration");
-            let alarm = args.policy.load(&args.model, &model, flag)?.and_then(|policy| policy.alarm);
+            let alarm = args.policy.load(&args.model.model, &model, flag)?.and_then(|policy| policy.alarm);
             match alarm {
                 Some(alarm) => Some(alarm.calibration(&model)),
                 None if file.exists() || args.calibration.is_some() => {
+                    args.refuse_idle(&file)?;
                     Some(Calibration::load(&file, &model)?)
                 }
                 None => None,
             }
         }
     };
-    if args.images.is_empty() {
-        if args.calibrate.is_none() {
-            bail!("no images were given");
-        }
-        return Ok(());
+    if args.images.images.is_empty() && args.calibrate.is_some() {
+        return Ok(false);
     }
     judge(&args, &model, calibration.as_ref())
 }
 
-fn calibrate(args: &DetectArgs, model: &Model, folder: &PathBuf) -> Result<Calibration> {
+fn calibrate(args: &DetectArgs, model: &Model, clean: &String) -> Result<Calibration> {
     if args.labels.is_some() && !model.task.kind().estimates_error {
         bail!(
             "--labels: the error estimate is about cells, which the task {} does not have",
@@ -101,35 +114,36 @@ fn calibrate(args: &DetectArgs, model: &Model, folder: &PathBuf) -> Result<Calib
         );
     }
     let detector = args.detector(model)?;
-    let clean = pictures(std::slice::from_ref(folder))?;
-    let bar = progress(clean.len());
+    let choice = &args.images.choice;
+    let clean = choice.pictures(std::slice::from_ref(clean))?;
     let (mut scores, mut errors) = (Vec::new(), Vec::new());
-    for path in &clean {
-        let image = fitted(model, path)?;
+    choice.each(&clean, |picture, original, _| {
+        let image = model.fit(&original).with_context(|| picture.path.display().to_string())?;
         let look = detector.look(model, &image, args.labels.is_some())?;
         scores.push(look.score);
         if let (Some(labels), Some(outputs)) = (&args.labels, look.outputs) {
-            let truth = truth(model, labels, path)?;
+            let truth = truth(model, labels, picture, original.size())?;
             if let Some(error) = outputs.true_error(model, &truth)? {
                 errors.push((outputs.cell_variances(), error));
             }
         }
-        bar.done(path);
-    }
+        Ok(())
+    })?;
     let mut calibration = Calibration::new(model, &detector, &scores, args.false_alarms)?;
     calibration.bias = (!errors.is_empty()).then(|| fit_bias(&errors)).transpose()?;
     Ok(calibration)
 }
 
-fn judge(args: &DetectArgs, model: &Model, calibration: Option<&Calibration>) -> Result<()> {
+fn judge(args: &DetectArgs, model: &Model, calibration: Option<&Calibration>) -> Result<bool> {
     let detector = match calibration {
         Some(calibration) => calibration.detector(model, args.heads.load()?)?,
         None => args.detector(model)?,
     };
-    let images = pictures(&args.images)?;
-    let bar = progress(images.len());
-    for path in &images {
-        let image = fitted(model, path)?;
+    let (images, choice) = (args.images.pictures()?, &args.images.choice);
+    let mut alarmed = 0;
+    choice.each(&images, |picture, original, bar| {
+        let path = &picture.path;
+        let image = model.fit(&original).with_context(|| path.display().to_string())?;
         let bias = calibration.and_then(|c| c.bias);
         let wanted = model.task.kind().estimates_error.then_some((bias.unwrap_or(0.0), args.delta));
         let Detection { score, estimate, scores, .. } = detector.detect(model, &image, wanted)?;
@@ -151,9 +165,9 @@ fn judge(args: &DetectArgs, model: &Model, calibration: Option<&Calibration>) ->
             "prediction": prediction.json(&model.class_info()),
         });
         let verdict = match alarm {
-            Some(true) => "alarm",
-            Some(false) => "no alarm",
-            None => "no threshold (calibrate with --calibrate CLEAN_DIR)",
+            Some(true) => colour::out("alarm", Tone::Alarm),
+            Some(false) => colour::out("no alarm", Tone::Calm),
+            None => "no threshold (calibrate with --calibrate CLEAN)".to_owned(),
         };
         let fitted = if bias.is_some() { "" } else { " (bias not fitted)" };
         let error = estimate
@@ -165,8 +179,9 @@ fn judge(args: &DetectArgs, model: &Model, calibration: Option<&Calibration>) ->
             detector.name,
             prediction.words(&model.class_info()),
         );
-        bar.say(args.json, &value, &words);
-        bar.done(path);
-    }
-    Ok(())
+        alarmed += usize::from(alarm == Some(true));
+        bar.say(choice.json, &value, &words);
+        Ok(())
+    })?;
+    Ok(alarmed > 0)
 }

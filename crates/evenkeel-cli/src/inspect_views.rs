@@ -13,13 +13,15 @@ use evenkeel::task::{Prediction, Readout};
 use serde_json::json;
 
 use crate::knobs::KnobArgs;
-use crate::workbench::{fitted, progress, stem_in};
+use crate::progress::Progress;
+use crate::sheet::{Strip, sheet};
+use crate::workbench::{ModelArgs, fitted, stem_in};
 
 /// Show an image, its views, the answers undone, and where they differ
 #[derive(Debug, clap::Args)]
 pub(crate) struct InspectViewsArgs {
-    /// An ONNX network, with its contract beside it
-    model: PathBuf,
+    #[command(flatten)]
+    model: ModelArgs,
     /// A PNG or JPEG file
     image: PathBuf,
     #[command(flatten)]
@@ -33,7 +35,7 @@ pub(crate) struct InspectViewsArgs {
 }
 
 pub(crate) fn run(args: InspectViewsArgs) -> Result<()> {
-    let model = Model::load(&args.model)?;
+    let model = args.model.load()?;
     let image = fitted(&model, &args.image)?;
     let mut spec = DetectorSpec::named("variance")?;
     args.knobs.apply(&mut spec)?;
@@ -48,26 +50,39 @@ pub(crate) fn run(args: InspectViewsArgs) -> Result<()> {
         Readout::Objects => None,
         _ => Some(ViewOutputs::at(&model, &image, &views, Outputs::Softmax)?),
     };
-    let mut rows = vec![vec![image.clone(), painted(&answer, &image)?]];
+    let mut strips = vec![Strip {
+        lines: vec!["the image".into(), format!("says {}", answer.words(&classes))],
+        pictures: vec![image.clone(), painted(&answer, &image)?],
+    }];
     let (mut described, mut words) =
         (Vec::new(), format!("{}: {}\n", args.image.display(), answer.words(&classes)));
     for (k, view) in views.iter().enumerate() {
         let seen = view.apply(&image);
         let said = model.predict(&seen)?;
         let mut row = vec![seen.clone(), painted(&said, &seen)?];
+        let mut lines = vec![format!("view {}: {}", k + 1, view.caption())];
         let mut line = json!({ "view": view.caption(), "says": said.words(&classes) });
         words += &format!("  {}: ", view.caption());
         if let Some(outputs) = &outputs {
             let share = share_that_differs(outputs, k, &model, &answer, &image, &mut row)?;
             line["differs"] = share.into();
-            words += &format!("differs on {:.1} % of what the view shows; ", 100.0 * share);
+            let differs = format!("differs on {:.1} % of what the view shows", 100.0 * share);
+            words += &format!("{differs}; ");
+            if row.len() > 2 {
+                lines[0] += &format!("; {differs}");
+            }
         }
         words += &format!("says {}\n", said.words(&classes));
         described.push(line);
-        rows.push(row);
+        lines.push(format!("says {}", said.words(&classes)));
+        strips.push(Strip { lines, pictures: row });
+    }
+    // an answer without pixels is in the words; its picture would be the view again
+    if outputs.is_some() && strips.iter().skip(1).all(|strip| strip.pictures.len() == 2) {
+        strips.iter_mut().for_each(|strip| strip.pictures.truncate(1));
     }
     let file = PathBuf::from(format!("{}.views.png", stem_in(&args.out, &args.image)?.display()));
-    sheet(&rows, image.size())?.save_png(&file)?;
+    sheet(&strips, image.size())?.save_png(&file)?;
     let variance = spec.build(&model, Heads::default())?.score(&model, &image)?;
     let value = json!({
         "image": args.image,
@@ -77,7 +92,7 @@ pub(crate) fn run(args: InspectViewsArgs) -> Result<()> {
         "saved": file,
     });
     words += &format!("  variance {variance:.4}; picture: {}", file.display());
-    progress(1).say(args.json, &value, &words);
+    Progress::new(1, "images").say(args.json, &value, &words);
     Ok(())
 }
 
@@ -114,31 +129,4 @@ fn share_that_differs(
     }
     row.extend([painted, difference]);
     Ok(sum / count.max(1) as f64)
-}
-
-/// Pictures in rows on one sheet, each shrunk to fit its place without changing its proportions.
-fn sheet(rows: &[Vec<Image>], (h, w): (usize, usize)) -> Result<Image> {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(1);
-    let scale = (320.0 / h.max(w) as f64).min(1.0);
-    let (cell_h, cell_w) = ((h as f64 * scale).ceil() as usize, (w as f64 * scale).ceil() as usize);
-    let gap = 4;
-    let (height, width) = (rows.len() * (cell_h + gap) + gap, columns * (cell_w + gap) + gap);
-    let mut out = Image::filled(height, width, 1.0);
-    for (r, row) in rows.iter().enumerate() {
-        for (c, picture) in row.iter().enumerate() {
-            let fit = (cell_h as f64 / picture.height() as f64)
-                .min(cell_w as f64 / picture.width() as f64)
-                .min(1.0);
-            let side = |n: usize| ((n as f64 * fit) as usize).max(1);
-            let (ph, pw) = (side(picture.height()), side(picture.width()));
-            let (top, left) = (gap + r * (cell_h + gap), gap + c * (cell_w + gap));
-            for i in 0..3 * ph * pw {
-                let (channel, y, x) = (i / (ph * pw), i / pw % ph, i % pw);
-                let (sy, sx) = (y * picture.height() / ph, x * picture.width() / pw);
-                out.pixels_mut()[(channel * height + top + y) * width + left + x] =
-                    picture.plane(channel)[sy * picture.width() + sx];
-            }
-        }
-    }
-    Ok(out)
 }

@@ -1,22 +1,30 @@
 //! The command line of evenkeel, as a library: the binary `evenkeel` and `python -m evenkeel` are both one call of [`run`].
 //!
-//! Exit codes: 0 done, 2 for anything the caller can put right (arguments, files), with a sentence that says what.
+//! Exit codes: 0 done, 3 if `detect` raised an alarm, 130 after Ctrl-C, 2 for anything the caller can put right (arguments, files), with a sentence that says what.
 
 #![forbid(unsafe_code)]
 
 mod attack;
+mod colour;
+mod completions;
 mod corrupt;
 mod data;
+mod defend;
 mod demo;
 mod detect;
+mod images;
 mod inspect_views;
+mod interrupt;
 mod knobs;
+mod labels;
 mod list;
 mod model;
 mod policy;
 mod predict;
+mod progress;
 mod score;
 mod serve;
+mod sheet;
 mod shipped;
 mod size;
 mod study;
@@ -40,8 +48,10 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Attack(attack::AttackArgs),
+    Completions(completions::CompletionsArgs),
     Corrupt(corrupt::CorruptArgs),
     Data(data::DataArgs),
+    Defend(Box<defend::DefendArgs>),
     Demo(demo::DemoArgs),
     Detect(detect::DetectArgs),
     InspectViews(inspect_views::InspectViewsArgs),
@@ -85,10 +95,16 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
             return u8::try_from(help_or_error.exit_code()).unwrap_or(2);
         }
     };
+    if !matches!(cli.command, Command::Study(_)) {
+        interrupt::leave_on_interrupt();
+    }
+    let mut alarm = false;
     let outcome = match cli.command {
         Command::Attack(args) => attack::run(args),
+        Command::Completions(args) => completions::run(args),
+        Command::Defend(args) => defend::run(*args),
         Command::Corrupt(args) => corrupt::run(args),
-        Command::Detect(args) => detect::run(args),
+        Command::Detect(args) => detect::run(args).map(|raised| alarm = raised),
         Command::InspectViews(args) => inspect_views::run(args),
         Command::List(args) => list::run(&args),
         Command::Predict(args) => predict::run(args),
@@ -101,6 +117,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Tune(args) => tune::run(&args),
     };
     match outcome {
+        Ok(()) if alarm => 3,
         Ok(()) => 0,
         Err(error) => {
             eprintln!("error: {}", sentence(&error));

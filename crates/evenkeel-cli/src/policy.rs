@@ -29,17 +29,16 @@ impl PolicyArgs {
         }
     }
 
-    /// The pipeline of the policy to obey, which is named on standard error.
-    pub(crate) fn pipeline(
+    /// The pipeline of a policy to obey, which is named on standard error.
+    pub(crate) fn told(
         &self,
         network: &Path,
+        policy: &Policy,
         model: &Arc<Model>,
         heads: &Heads,
-        flag: Option<&str>,
-    ) -> Result<Option<Pipeline>> {
-        let Some(policy) = self.load(network, model, flag)? else { return Ok(None) };
+    ) -> Result<Pipeline> {
         let path = self.policy.clone().unwrap_or_else(|| Policy::path_beside(network));
         eprintln!("{}: {}", path.display(), policy.words());
-        Ok(Some(policy.pipeline(model.clone(), heads)?))
+        Ok(policy.pipeline(model.clone(), heads)?)
     }
 }

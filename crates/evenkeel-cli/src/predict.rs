@@ -15,9 +15,13 @@ use evenkeel::task::{AnswerFile, Prediction};
 use evenkeel_data::coco_instances::results;
 use serde_json::{Value, json};
 
+use crate::colour::{self, Tone};
+use crate::defend::Evidence;
+use crate::images::Picture;
 use crate::knobs::table_help;
 use crate::policy::PolicyArgs;
-use crate::workbench::{AnswerArgs, DefenceArgs, Format, Subject, check_names, progress, stem_in};
+use crate::progress::Progress;
+use crate::workbench::{AnswerArgs, DefenceArgs, Format, Subject, check_names, stem_in};
 
 /// Print what a network sees in images
 #[derive(Debug, clap::Args)]
@@ -41,7 +45,7 @@ pub(crate) struct PredictArgs {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// How overlays and defended images are written
-    #[arg(long, value_enum, default_value = "png")]
+    #[arg(long, value_enum, default_value = "png", requires = "out")]
     format: Format,
     /// Write the instances found as a COCO results file, on the images as they came; image numbers are read off the file names
     #[arg(long, value_name = "FILE")]
@@ -49,9 +53,6 @@ pub(crate) struct PredictArgs {
     /// The seed of everything random
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// One line of JSON per image
-    #[arg(long)]
-    json: bool,
 }
 
 impl PredictArgs {
@@ -73,38 +74,71 @@ pub(crate) fn run(args: PredictArgs) -> Result<()> {
     }
     let model = Arc::new(model);
     let calibration = args.calibration.as_ref().map(|path| Calibration::load(path, &model)).transpose()?;
-    let heads = args.defence.heads.load()?;
+    let defence = args.defence.build(&model, args.detect)?;
+    let heads = || args.defence.heads.load();
     let detector = match (&calibration, args.detect) {
-        (Some(calibration), _) => Some(calibration.detector(&model, heads)?),
+        (Some(calibration), _) => Some(calibration.detector(&model, heads()?)?),
         (None, true) => {
             let spec = DetectorSpec::named("variance")?.with_views(args.defence.views()?);
-            Some(spec.with("seed", args.seed)?.build(&model, heads)?)
+            Some(spec.with("seed", args.seed)?.build(&model, heads()?)?)
         }
         (None, false) => None,
     };
     let mut pipeline = Pipeline::new(model.clone()).with_seed(args.seed);
-    pipeline.defence = args.defence.build(&model, args.detect)?.map(Arc::new);
+    pipeline.defence = defence.map(Arc::new);
     pipeline.answer = args.answer.build(&model)?.map(Arc::new);
     pipeline.detector = detector.map(Arc::new);
     pipeline.threshold = calibration.as_ref().map(|c| c.threshold);
     pipeline.estimate = calibration.as_ref().and_then(|c| c.bias).map(|bias| (bias, 0.05));
-    let heads = args.defence.heads.load()?;
-    if let Some(own) = args.policy.pipeline(&args.subject.model, &model, &heads, args.decided())? {
+    let network = &args.subject.model.model;
+    if let Some(policy) = args.policy.load(network, &model, args.decided())? {
+        let own = args.policy.told(network, &policy, &model, &heads()?)?;
         pipeline = if args.seed == 0 { own } else { own.with_seed(args.seed) };
+    } else if let (Some(flag), None) = (args.defence.heads.flag(), args.decided()) {
+        bail!("{flag}: has no effect without --defence NAME, --detect or a policy");
     }
-    let bar = progress(pictures.len());
-    let mut found = Vec::new();
-    for path in &pictures {
-        let original = Image::load(path)?;
-        let image = model.fit(&original).with_context(|| path.display().to_string())?;
-        let verdict = pipeline.run(&image)?;
-        if let Some(folder) = &args.out {
-            write(&model, &original, &verdict, &stem_in(folder, path)?, args.format)?;
+    let mut answering = Answering {
+        model: &model,
+        pipeline,
+        out: args.out.as_deref(),
+        format: args.format,
+        found: args.results.is_some().then(Vec::new),
+        evidence: None,
+        json: args.subject.images.choice.json,
+    };
+    let choice = &args.subject.images.choice;
+    choice.each(&pictures, |picture, image, bar| answering.one(picture, &image, bar))?;
+    if let (Some(file), Some(found)) = (&args.results, answering.found) {
+        write_atomically(file, Value::from(found).to_string().as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Answers for images, one after the other.
+pub(crate) struct Answering<'a> {
+    pub(crate) model: &'a Model,
+    pub(crate) pipeline: Pipeline,
+    pub(crate) out: Option<&'a Path>,
+    pub(crate) format: Format,
+    /// The entries of a COCO results file, if one is wanted.
+    pub(crate) found: Option<Vec<Value>>,
+    /// Measures how far views disagree before and after the defence, if that is wanted.
+    pub(crate) evidence: Option<Evidence>,
+    pub(crate) json: bool,
+}
+
+impl Answering<'_> {
+    pub(crate) fn one(&mut self, picture: &Picture, original: &Image, bar: &Progress) -> Result<()> {
+        let (path, model) = (picture.path.as_path(), self.model);
+        let image = model.fit(original).with_context(|| path.display().to_string())?;
+        let verdict = self.pipeline.run(&image)?;
+        if let Some(folder) = self.out {
+            write(model, original, &verdict, &stem_in(folder, path)?, self.format)?;
         }
-        if args.results.is_some() {
-            found.extend(coco_results(&model, path, original.size(), &verdict.prediction)?);
+        if let Some(found) = &mut self.found {
+            found.extend(coco_results(model, path, original.size(), &verdict.prediction)?);
         }
-        let value = json!({
+        let mut value = json!({
             "image": path,
             "prediction": verdict.prediction.json(&model.class_info()),
             "score": verdict.score,
@@ -115,30 +149,33 @@ pub(crate) fn run(args: PredictArgs) -> Result<()> {
             "expected_error": verdict.estimate.as_ref().map(|e| e.error),
         });
         let mut words = format!("{}: {}", path.display(), verdict.prediction.words(&model.class_info()));
-        if let Some(score) = verdict.score {
-            words += &format!("; detection score {score:.4}");
+        words += &about(&verdict);
+        if let Some(evidence) = &mut self.evidence {
+            words += &evidence.measure(model, &image, &verdict, &mut value)?;
         }
-        match verdict.alarm {
-            Some(true) => words += ", alarm",
-            Some(false) => words += ", no alarm",
-            None => {}
-        }
-        if verdict.defended {
-            words += ", defended";
-        }
-        if verdict.voted {
-            words += ", by a vote";
-        }
-        if let Some(certificate) = &verdict.certificate {
-            words += &certificate_words(certificate);
-        }
-        bar.say(args.json, &value, &words);
-        bar.done(path);
+        bar.say(self.json, &value, &words);
+        Ok(())
     }
-    if let Some(file) = &args.results {
-        write_atomically(file, Value::from(found).to_string().as_bytes())?;
+}
+
+/// What is known beside the answer.
+fn about(verdict: &Verdict) -> String {
+    let mut words = String::new();
+    if let Some(score) = verdict.score {
+        words += &format!("; detection score {score:.4}");
     }
-    Ok(())
+    match verdict.alarm {
+        Some(true) => words += &format!(", {}", colour::out("alarm", Tone::Alarm)),
+        Some(false) => words += &format!(", {}", colour::out("no alarm", Tone::Calm)),
+        None => {}
+    }
+    if verdict.defended {
+        words += ", defended";
+    }
+    if verdict.voted {
+        words += ", by a vote";
+    }
+    words + &verdict.certificate.as_ref().map(certificate_words).unwrap_or_default()
 }
 
 /// What is certain about a vote, for machines.

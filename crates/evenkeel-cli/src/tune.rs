@@ -11,8 +11,8 @@ use evenkeel_study::experiment::SubjectRule;
 use evenkeel_study::run::Watch;
 use evenkeel_study::tune::{self, Notice, Request, Rule, Stage, page};
 
+use crate::images::files;
 use crate::study::{STOP, listen, shelf};
-use crate::workbench::pictures;
 
 /// Find what to use on a network: tries answers, transforms and objectives under attackers who know more and more
 ///
@@ -127,7 +127,7 @@ impl TuneArgs {
 fn unlabelled(model: &Model, images: &Path, into: &Path) -> Result<PathBuf> {
     std::fs::create_dir_all(into).with_context(|| into.display().to_string())?;
     let mut rows = Vec::new();
-    for (number, path) in pictures(&[images.to_owned()])?.iter().enumerate() {
+    for (number, path) in files(images)?.iter().enumerate() {
         let image = model.fit(&Image::load(path)?).with_context(|| path.display().to_string())?;
         let (picture, labels) = (format!("{number:06}.png"), format!("{number:06}.labels.png"));
         image.save_png(into.join(&picture))?;

@@ -1,6 +1,5 @@
-//! What the subcommands on models and images share: finding files, fitting images, saying how far things are, writing answers.
+//! What the subcommands on models and images share: the network, defences and answers from flags, truths, names of files.
 
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -8,7 +7,7 @@ use evenkeel::answer::{Answer, AnswerKind, AnswerSpec};
 use evenkeel::defence::{Defence, DefenceKind, DefenceSpec};
 use evenkeel::detect::Heads;
 use evenkeel::image::Image;
-use evenkeel::model::Model;
+use evenkeel::model::{Contract, Model};
 use evenkeel::objective::Bank;
 use evenkeel::objective::head::Head;
 use evenkeel::settings::Entry;
@@ -17,48 +16,51 @@ use evenkeel::task::{Truth, TruthSource};
 use evenkeel::view::ViewSet;
 use evenkeel_data::coco_instances::true_instances;
 use evenkeel_data::dataset::coco_json;
-use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::Value;
 
+use crate::images::{ImageArgs, Picture};
 use crate::knobs::KnobArgs;
+
+/// The network
+#[derive(Debug, clap::Args)]
+pub(crate) struct ModelArgs {
+    /// The network, with its contract beside it (`net.onnx` and `net.evenkeel.toml`), or `embedded:NAME` for one that comes with the program
+    pub(crate) model: PathBuf,
+    /// Another contract than the one beside the network
+    #[arg(long, value_name = "FILE")]
+    contract: Option<PathBuf>,
+}
+
+impl ModelArgs {
+    pub(crate) fn load(&self) -> Result<Model> {
+        let shipped = self.model.to_str().and_then(|text| text.strip_prefix("embedded:"));
+        Ok(match (shipped, &self.contract) {
+            (Some(_), Some(_)) => bail!("--contract: has no effect on a network that comes with the program"),
+            (Some(name), None) => evenkeel::shipped::named(name)?.model()?,
+            (None, Some(file)) => Model::with_contract(&self.model, &Contract::load(file)?)?,
+            (None, None) => Model::load(&self.model)?,
+        })
+    }
+
+    /// Where the network's calibration lies unless another place is named.
+    pub(crate) fn calibration(&self) -> PathBuf {
+        self.model.with_extension("calibration.toml")
+    }
+}
 
 /// The network and the images
 #[derive(Debug, clap::Args)]
 pub(crate) struct Subject {
-    /// An ONNX network, with its contract beside it (`net.onnx` and `net.evenkeel.toml`)
-    pub(crate) model: PathBuf,
-    /// PNG or JPEG files, or folders of them
-    #[arg(required = true)]
-    pub(crate) images: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    #[command(flatten)]
+    pub(crate) images: ImageArgs,
 }
 
 impl Subject {
-    pub(crate) fn load(&self) -> Result<(Model, Vec<PathBuf>)> {
-        Ok((Model::load(&self.model)?, pictures(&self.images)?))
+    pub(crate) fn load(&self) -> Result<(Model, Vec<Picture>)> {
+        let pictures = self.images.pictures()?;
+        Ok((self.model.load()?, pictures))
     }
-}
-
-/// The pictures among files and folders, folders in order of name.
-pub(crate) fn pictures(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
-    let mut all = Vec::new();
-    for path in given {
-        if !path.is_dir() {
-            all.push(path.clone());
-            continue;
-        }
-        let entries = std::fs::read_dir(path).with_context(|| path.display().to_string())?;
-        let mut inside = entries.map(|e| Ok(e?.path())).collect::<Result<Vec<_>>>()?;
-        inside.retain(|p| {
-            let ending = p.extension().map(|e| e.to_string_lossy().to_lowercase());
-            ending.is_some_and(|e| ["png", "jpg", "jpeg"].contains(&e.as_str()))
-        });
-        inside.sort();
-        if inside.is_empty() {
-            bail!("{}: no PNG or JPEG files in this folder", path.display());
-        }
-        all.extend(inside);
-    }
-    Ok(all)
 }
 
 /// A defence and how it is set up
@@ -115,6 +117,15 @@ pub(crate) struct HeadArgs {
 }
 
 impl HeadArgs {
+    /// A flag that was given, if one was.
+    pub(crate) fn flag(&self) -> Option<&'static str> {
+        match (&self.head, &self.bank) {
+            (Some(_), _) => Some("--head"),
+            (None, Some(_)) => Some("--bank"),
+            (None, None) => None,
+        }
+    }
+
     pub(crate) fn load(&self) -> Result<Heads> {
         let head = self.head.as_ref().map(Head::load).transpose()?;
         let bank = self.bank.as_ref().map(Bank::load).transpose()?;
@@ -151,9 +162,9 @@ pub(crate) fn fitted(model: &Model, path: &Path) -> Result<Image> {
     model.fit(&image).with_context(|| path.display().to_string())
 }
 
-/// What is true of a picture, from what was given: a class, a file or a folder; each task knows which. It lies in the network's frame.
-pub(crate) fn truth(model: &Model, given: &str, picture: &Path) -> Result<Truth> {
-    let size = Image::load(picture)?.size();
+/// What is true of a picture of this (height, width), from what was given: a class, a file or a folder; each task knows which. It lies in the
+/// network's frame.
+pub(crate) fn read_truth(model: &Model, given: &str, picture: &Path, size: (usize, usize)) -> Result<Truth> {
     let frame = model.framing(size).with_context(|| picture.display().to_string())?;
     let source = TruthSource { given, picture, frame: &frame, classes: model.class_info(), objects };
     Ok(model.task.read_truth(&source)?)
@@ -196,9 +207,9 @@ impl Format {
 }
 
 /// Refuses pictures whose results would be written over one another.
-pub(crate) fn check_names(pictures: &[PathBuf]) -> Result<()> {
+pub(crate) fn check_names(pictures: &[Picture]) -> Result<()> {
     let mut seen = std::collections::HashMap::new();
-    for picture in pictures {
+    for picture in pictures.iter().map(|picture| &picture.path) {
         if let Some(other) = seen.insert(picture.file_stem(), picture) {
             let (a, b) = (other.display(), picture.display());
             bail!("{a} and {b} have the same name: one's results would be written over the other's");
@@ -212,53 +223,4 @@ pub(crate) fn stem_in(folder: &Path, picture: &Path) -> Result<PathBuf> {
     std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     let Some(stem) = picture.file_stem() else { bail!("{}: has no file name", picture.display()) };
     Ok(folder.join(stem))
-}
-
-/// How far a command is: a bar on a terminal, plain lines on standard error elsewhere.
-pub(crate) struct Progress {
-    bar: Option<ProgressBar>,
-    count: usize,
-    done: std::cell::Cell<usize>,
-}
-
-/// The progress of so many parts; a single one needs none.
-pub(crate) fn progress(count: usize) -> Progress {
-    let bar = std::io::stderr().is_terminal().then(|| {
-        let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {eta} left {msg}");
-        let bar = if count < 2 { ProgressBar::hidden() } else { ProgressBar::new(count as u64) };
-        bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-    });
-    Progress { bar, count, done: std::cell::Cell::new(0) }
-}
-
-impl Progress {
-    /// One part more is done, and is called this.
-    pub(crate) fn done(&self, name: &Path) {
-        self.done.set(self.done.get() + 1);
-        match &self.bar {
-            Some(bar) => bar.inc(1),
-            None if self.count > 1 => eprintln!("{}/{} {}", self.done.get(), self.count, name.display()),
-            None => {}
-        }
-    }
-
-    /// Prints one result: a line of JSON, or words.
-    pub(crate) fn say(&self, as_json: bool, value: &Value, words: &str) {
-        let print = || match as_json {
-            true => println!("{value}"),
-            false => println!("{words}"),
-        };
-        match &self.bar {
-            Some(bar) => bar.suspend(print),
-            None => print(),
-        }
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
-    }
 }

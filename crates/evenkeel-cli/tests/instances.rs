@@ -95,7 +95,7 @@ fn attacks_hide_everything_or_one_class() {
     let all = report(bench.path(), &args);
     assert_eq!(all["score_before"], 1.0);
     assert!(all["score_after"].as_f64().unwrap() < 0.5, "{all}");
-    assert!(bench.path().join("out/000042.attacked.overlay.png").is_file());
+    assert!(bench.path().join("out/pictures/000042.answer.png").is_file());
     let mut args = vec!["attack", "net.onnx", "000042.png", "--target", "vanish:red"];
     args.extend(budget);
     let one = report(bench.path(), &args);

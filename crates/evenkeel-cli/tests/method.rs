@@ -156,7 +156,7 @@ fn attacks_fool_and_say_so_after_rounding() {
     assert!(report["trace"].as_array().unwrap().len() == 21);
     let (before, after) = (
         picture(32, 48).rounded_to_8_bits(),
-        Image::load(bench.path().join("out/scene.attacked.png")).unwrap(),
+        Image::load(bench.path().join("out/images/scene.png")).unwrap(),
     );
     let most = before.pixels().iter().zip(after.pixels()).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
     assert!(most <= 32.0 / 255.0 + 1e-6, "{most}");
@@ -230,7 +230,7 @@ fn views_are_shown_on_one_sheet() {
 fn progress_is_told_in_lines() {
     let bench = bench();
     let output = evenkeel(bench.path(), &["predict", "segmenter.onnx", "scene.png", "tile.png", "--json"]);
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "1/2 scene.png\n2/2 tile.png\n");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "1/2 images scene.png\n2/2 images tile.png\n");
     assert_eq!(lines(&String::from_utf8(output.stdout).unwrap()).len(), 2);
     assert!(evenkeel(bench.path(), &["predict", "segmenter.onnx", "scene.png"]).stderr.is_empty());
 }
@@ -258,8 +258,10 @@ fn threads_do_not_change_a_byte() {
             "random",
         ]);
         run(&["corrupt", "scene.png", "--corruption", "all"]);
+        let inside = |folder: &str| std::fs::read_dir(bench.path().join(threads).join(folder)).unwrap();
         let mut paths: Vec<PathBuf> =
-            std::fs::read_dir(bench.path().join(threads)).unwrap().map(|e| e.unwrap().path()).collect();
+            ["", "images", "pictures"].into_iter().flat_map(inside).map(|e| e.unwrap().path()).collect();
+        paths.retain(|path| path.is_file());
         paths.sort();
         paths.iter().map(|p| std::fs::read(p).unwrap()).collect()
     };

@@ -192,7 +192,7 @@ impl Model {
         }
         if wanted != (h, w) && self.resize == ResizeRule::Refuse {
             let words = |(h, w): (usize, usize)| format!("{w}x{h}");
-            let what = "size of the image (the contract says resize = \"refuse\")";
+            let what = "size of the image (the contract says resize = \"refuse\"; \"stretch\", \"crop\" or \"letterbox\" there, or `model init --resize`, brings it to size)";
             return Err(Error::mismatch(what, words(wanted), words((h, w))));
         }
         Ok(wanted)

@@ -1,0 +1,146 @@
+//! `evenkeel defend`: answers through the whole pipeline, with the evidence beside each: what the detector says, whether the image was defended, and how
+//! far its views disagreed before and after.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Result;
+use evenkeel::defence::DefenceKind;
+use evenkeel::detect::{Calibration, Detector, DetectorSpec, Heads};
+use evenkeel::image::Image;
+use evenkeel::model::Model;
+use evenkeel::pipeline::{Pipeline, Verdict};
+use serde_json::Value;
+
+use crate::colour::{self, Tone};
+use crate::knobs::table_help;
+use crate::policy::PolicyArgs;
+use crate::predict::Answering;
+use crate::workbench::{AnswerArgs, DefenceArgs, Format, Subject, check_names};
+
+/// Answer through a defence, with the evidence beside each answer
+///
+/// A policy beside the network (`evenkeel tune`) decides unless flags do. If the network is calibrated (`evenkeel detect --calibrate`), only images that raise the alarm are defended. The views of an image should agree more
+/// after the defence than before; if they do not, or the answers matter, measure first what the defence is worth: `evenkeel study new protocol`.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = table_help::<DefenceKind>())]
+pub(crate) struct DefendArgs {
+    #[command(flatten)]
+    subject: Subject,
+    #[command(flatten)]
+    defence: DefenceArgs,
+    #[command(flatten)]
+    answer: AnswerArgs,
+    #[command(flatten)]
+    policy: PolicyArgs,
+    /// The calibration; the one beside the network if left out and there
+    #[arg(long, value_name = "FILE", conflicts_with = "always")]
+    calibration: Option<PathBuf>,
+    /// Defend every image, whatever a calibration beside the network says
+    #[arg(long)]
+    always: bool,
+    /// Write answers, overlays and defended images into this folder
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// How overlays and defended images are written
+    #[arg(long, value_enum, default_value = "png", requires = "out")]
+    format: Format,
+    /// The seed of everything random
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+}
+
+/// How far the views of images disagree before and after a defence.
+pub(crate) struct Evidence {
+    detector: Detector,
+    defended: usize,
+    worse: usize,
+}
+
+impl Evidence {
+    pub(crate) fn measure(
+        &mut self,
+        model: &Model,
+        image: &Image,
+        verdict: &Verdict,
+        value: &mut Value,
+    ) -> Result<String> {
+        let before = self.detector.score(model, image)?;
+        value["disagreement_before"] = before.into();
+        if !verdict.defended {
+            value["disagreement_after"] = Value::Null;
+            return Ok(format!("; views disagree by {before:.4}"));
+        }
+        let after = self.detector.score(model, &verdict.shown)?;
+        value["disagreement_after"] = after.into();
+        self.defended += 1;
+        self.worse += usize::from(after > before);
+        Ok(format!("; views disagreed by {before:.4} before, by {after:.4} after"))
+    }
+}
+
+impl DefendArgs {
+    /// The flag that says what to do with images, so that no policy does.
+    fn decided(&self) -> Option<&'static str> {
+        let asked = [
+            ("--defence", self.defence.defence.is_some() || !self.defence.knobs.flags().is_empty()),
+            ("--answer", self.answer.answer.is_some()),
+            ("--calibration", self.calibration.is_some()),
+            ("--always", self.always),
+        ];
+        asked.into_iter().find(|(_, asked)| *asked).map(|(flag, _)| flag)
+    }
+
+    /// The pipeline that the flags ask for.
+    fn pipeline(&self, model: &Arc<Model>) -> Result<Pipeline> {
+        let mut pipeline = Pipeline::new(model.clone());
+        pipeline.defence = self.defence.build(model, false)?.map(Arc::new);
+        pipeline.answer = self.answer.build(model)?.map(Arc::new);
+        let beside = Some(self.subject.model.calibration()).filter(|file| file.exists() && !self.always);
+        let Some(file) = self.calibration.clone().or(beside) else { return Ok(pipeline) };
+        let calibration = Calibration::load(&file, model)?;
+        eprintln!("{}: images that raise the alarm are defended", file.display());
+        pipeline.detector = Some(Arc::new(calibration.detector(model, self.defence.heads.load()?)?));
+        pipeline.threshold = Some(calibration.threshold);
+        pipeline.estimate = calibration.bias.map(|bias| (bias, 0.05));
+        Ok(pipeline)
+    }
+}
+
+pub(crate) fn run(mut args: DefendArgs) -> Result<()> {
+    let (model, pictures) = args.subject.load()?;
+    if args.out.is_some() {
+        check_names(&pictures)?;
+    }
+    let model = Arc::new(model);
+    let network = &args.subject.model.model;
+    let pipeline = match args.policy.load(network, &model, args.decided())? {
+        Some(policy) => args.policy.told(network, &policy, &model, &args.defence.heads.load()?)?,
+        None => {
+            args.defence.defence.get_or_insert_with(|| "equivariance".into());
+            args.pipeline(&model)?
+        }
+    };
+    let pipeline = if args.seed == 0 { pipeline } else { pipeline.with_seed(args.seed) };
+    let detector = DetectorSpec::named("variance")?.with_views(args.defence.views()?);
+    let detector = detector.with("seed", args.seed)?.build(&model, Heads::default())?;
+    let choice = &args.subject.images.choice;
+    let mut answering = Answering {
+        model: &model,
+        pipeline,
+        out: args.out.as_deref(),
+        format: args.format,
+        found: None,
+        evidence: Some(Evidence { detector, defended: 0, worse: 0 }),
+        json: choice.json,
+    };
+    choice.each(&pictures, |picture, image, bar| answering.one(picture, &image, bar))?;
+    if let Some(evidence) = answering.evidence.filter(|evidence| 2 * evidence.worse > evidence.defended) {
+        let sentence = format!(
+            "warning: on {} of {} defended images the views agree less after the defence than before",
+            evidence.worse, evidence.defended
+        );
+        eprintln!("{}", colour::err(&sentence, Tone::Warning));
+    }
+    Ok(())
+}
