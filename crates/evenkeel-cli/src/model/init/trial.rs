@@ -34,7 +34,7 @@ pub(super) fn run(model: &Path, proposal: &Proposal, answers: &Answers, photo: &
         }
     }
     println!(
-        "choose the one that is right, surely and in most words: evenkeel model init {} --pixels NAME",
+        "choose the one whose answers are right for several photos: evenkeel model init {} --pixels NAME",
         model.display()
     );
     Ok(())
