@@ -95,7 +95,8 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
             return u8::try_from(help_or_error.exit_code()).unwrap_or(2);
         }
     };
-    if !matches!(cli.command, Command::Study(_)) {
+    // these stop in their own time
+    if !matches!(cli.command, Command::Serve(_) | Command::Study(_) | Command::Tune(_)) {
         interrupt::leave_on_interrupt();
     }
     let mut alarm = false;
