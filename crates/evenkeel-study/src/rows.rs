@@ -13,6 +13,7 @@ use crate::experiment::{Cell, Column, Design, Threat};
 use crate::key::Key;
 use crate::record::{Body, Clock, Entry, Evaluated, FrameWriter, Passes, Tally, Value};
 use crate::store::Store;
+use evenkeel_data::metric::METRICS;
 
 /// One image of one cell, with everything known of it.
 #[derive(Clone, Debug)]
@@ -190,13 +191,15 @@ fn judged(answer: Option<&Evaluated>) -> Vec<(&'static str, Value)> {
     let mut lists = [none, none, none];
     let mut objects = [None; 3];
     match answer.map(|a| &a.tally) {
-        Some(Tally::Class { truth, said: s }) => (class, said) = (Some(*truth as i64), Some(*s as i64)),
-        Some(Tally::Pixels { right, truth, predicted }) => lists = [right, truth, predicted],
+        Some(Tally::Class { truth, said: s, .. }) => (class, said) = (Some(*truth as i64), Some(*s as i64)),
+        Some(Tally::Pixels { right, truth, predicted, .. }) => lists = [right, truth, predicted],
         Some(Tally::Instances(score)) => objects = score.counts().map(|count| Some(count as i64)),
-        None => {}
+        Some(Tally::Values(_)) | None => {}
     }
+    // an image of which nothing is known has no score
+    let scored = answer.filter(|a| a.tally.is_labelled());
     vec![
-        ("score", Value::Number(answer.map(|a| a.score))),
+        ("score", Value::Number(scored.map(|a| a.score))),
         ("loss", Value::Number(answer.map(|a| a.loss))),
         ("score_to_target", Value::Number(answer.and_then(|a| a.to_target))),
         ("class", Value::Whole(class)),
@@ -210,9 +213,17 @@ fn judged(answer: Option<&Evaluated>) -> Vec<(&'static str, Value)> {
     ]
 }
 
+/// Every metric of the table, of the image alone; nothing where it is of another task.
+fn measured(answer: Option<&Evaluated>, classes: usize) -> Vec<(&'static str, Value)> {
+    let tally = answer.and_then(|a| a.tally.for_metrics(classes));
+    let of_answers = METRICS.iter().filter(|metric| metric.figure.is_some());
+    of_answers.map(|m| (m.name, Value::Number(tally.as_ref().and_then(|t| m.value(t))))).collect()
+}
+
 fn record(design: &Design, cell: &Cell, row: &Row) -> Vec<(&'static str, Value)> {
     let mut all = identity(design, cell, &row.shown.id);
     all.extend(judged(row.answer()));
+    all.extend(measured(row.answer(), design.subjects[cell.subject].classes));
     let bare = row.bare();
     all.extend([
         ("bare_score", Value::Number(bare.map(|b| b.score))),

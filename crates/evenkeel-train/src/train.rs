@@ -5,12 +5,12 @@ use crate::batch::{Pool, Subject};
 use crate::error::{Error, Result};
 use crate::instance;
 use crate::loss::{best, cross_entropy};
-use crate::map::Map;
 use crate::net::{Mode, Net};
 use crate::networks::SCORES;
 use crate::optimiser::{AdamW, rate};
 use crate::{checkpoint, curve};
 use evenkeel::Random;
+use evenkeel_data::metric::{ClassOverlap, Confusion};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Instant;
@@ -163,25 +163,28 @@ impl Plan {
             return Ok(instance::score(net, held_out)?.figures().0[1].unwrap_or(0.0));
         }
         let tally = self.tally(net, held_out);
-        Ok(if self.subject == Subject::Scenes { tally.mean_iou() } else { tally.accuracy() })
+        let figure = if self.subject == Subject::Scenes { tally.mean_iou() } else { tally.pixel_accuracy() };
+        Ok(figure.unwrap_or(0.0))
     }
 
     /// IoU of each class on held-out pictures; classes that never occur have none.
     pub fn overlaps(&self, net: &Net, held_out: &Pool) -> Vec<Option<f64>> {
-        self.tally(net, held_out).overlaps()
+        self.tally(net, held_out).iou()
     }
 
-    fn tally(&self, net: &Net, held_out: &Pool) -> Tally {
+    fn tally(&self, net: &Net, held_out: &Pool) -> ClassOverlap {
         let place = net.place(SCORES);
-        let mut tally = Tally::new(self.weights().len());
+        let mut tally = Confusion::empty(self.weights().len());
         let mut from = 0;
         while from < held_out.len() {
             let batch = held_out.plain(from, from + self.batch);
             from += batch.input.batch;
             let tape = net.forward(batch.input, Mode::Eval);
-            tally.add(tape.map(place), self.factor(), &batch.labels);
+            for (said, is) in best(tape.map(place), self.factor()).into_iter().zip(&batch.labels) {
+                tally.count((*is).into(), said.into());
+            }
         }
-        tally
+        tally.overlap()
     }
 
     /// The progress line: written over itself, and kept when a score is known.
@@ -196,40 +199,5 @@ impl Plan {
             "step {:>6}/{}  loss {loss:.4}  {what} {score}  {speed:.1} images/s  {left:.1} min left    {end}",
             history.step, self.steps
         );
-    }
-}
-
-/// Counts of true and said classes.
-struct Tally {
-    classes: usize,
-    counts: Vec<u64>,
-}
-
-impl Tally {
-    fn new(classes: usize) -> Self {
-        Self { classes, counts: vec![0; classes * classes] }
-    }
-
-    fn add(&mut self, scores: &Map, factor: usize, labels: &[u8]) {
-        for (said, &is) in best(scores, factor).into_iter().zip(labels) {
-            self.counts[usize::from(is) * self.classes + usize::from(said)] += 1;
-        }
-    }
-
-    fn overlaps(&self) -> Vec<Option<f64>> {
-        let n = self.classes;
-        let at = |is: usize, said: usize| self.counts[is * n + said];
-        let union = |c: usize| (0..n).map(|k| at(c, k) + at(k, c)).sum::<u64>() - at(c, c);
-        (0..n).map(|c| (union(c) > 0).then(|| at(c, c) as f64 / union(c) as f64)).collect()
-    }
-
-    fn mean_iou(&self) -> f64 {
-        let overlaps: Vec<f64> = self.overlaps().into_iter().flatten().collect();
-        overlaps.iter().sum::<f64>() / overlaps.len().max(1) as f64
-    }
-
-    fn accuracy(&self) -> f64 {
-        let right: u64 = (0..self.classes).map(|c| self.counts[c * self.classes + c]).sum();
-        right as f64 / self.counts.iter().sum::<u64>().max(1) as f64
     }
 }

@@ -27,6 +27,13 @@ impl Confusion {
         known
     }
 
+    /// Counts a prediction several times; one of no true class is left out.
+    pub fn count_times(&mut self, truth: usize, predicted: usize, times: u64) {
+        if truth < self.classes {
+            self.counts[truth * (self.classes + 1) + predicted.min(self.classes)] += times;
+        }
+    }
+
     /// Adds another matrix of as many classes.
     pub fn merge(&mut self, other: &Self) {
         assert_eq!(self.classes, other.classes, "parts of one study share their classes");
@@ -64,7 +71,7 @@ impl Confusion {
         let right = (0..self.classes).map(|c| self.at(c, c)).collect();
         let truth = (0..self.classes).map(|t| row(t).iter().sum()).collect();
         let predicted = (0..self.classes).map(|p| (0..self.classes).map(|t| self.at(t, p)).sum()).collect();
-        ClassOverlap::counted(right, truth, predicted)
+        ClassOverlap::from_counts(right, truth, predicted).expect("counts of a confusion matrix are sound")
     }
 
     /// H(Y), the entropy of the true class, in nats.

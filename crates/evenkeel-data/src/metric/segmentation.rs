@@ -9,6 +9,7 @@ use super::bootstrap::{Bootstrap, Interval, Resampled, Tally};
 use super::confusion::Confusion;
 use super::table::{Better, Metric, TaskTally, Unit};
 use crate::{Error, Result};
+pub use evenkeel::task::semantic::ClassOverlap;
 
 /// The label of pixels that are left out, unless a data set says otherwise.
 pub const IGNORE: u16 = 255;
@@ -43,78 +44,9 @@ pub(super) const PIXEL_ACCURACY: Metric = metric(
     |tally| overlap(tally)?.pixel_accuracy(),
 );
 
-/// Per class: pixels right, pixels true, pixels predicted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClassOverlap {
-    right: Vec<u64>,
-    truth: Vec<u64>,
-    predicted: Vec<u64>,
-}
-
-impl ClassOverlap {
-    /// The tally of one image's counts per class: pixels right, true and predicted.
-    ///
-    /// # Errors
-    /// If the lists differ in length, or more pixels are right than true or predicted.
-    pub fn from_counts(right: Vec<u64>, truth: Vec<u64>, predicted: Vec<u64>) -> Result<Self> {
-        let sound = right.len() == truth.len()
-            && right.len() == predicted.len()
-            && (0..right.len()).all(|c| right[c] <= truth[c].min(predicted[c]));
-        match sound {
-            true => Ok(Self { right, truth, predicted }),
-            false => Err(Error::Request("counts per class that no pair of label maps has".into())),
-        }
-    }
-
-    /// From counts that are those of a confusion matrix.
-    pub(super) fn counted(right: Vec<u64>, truth: Vec<u64>, predicted: Vec<u64>) -> Self {
-        Self { right, truth, predicted }
-    }
-
-    /// Per class: pixels right, true and predicted.
-    pub fn counts(&self) -> [&[u64]; 3] {
-        [&self.right, &self.truth, &self.predicted]
-    }
-
-    /// No pixels yet.
-    pub fn empty(classes: usize) -> Self {
-        Self { right: vec![0; classes], truth: vec![0; classes], predicted: vec![0; classes] }
-    }
-
-    /// IoU of each class; `None` where it is absent from truth and prediction.
-    pub fn iou(&self) -> Vec<Option<f64>> {
-        (0..self.right.len())
-            .map(|c| {
-                let union = self.truth[c] + self.predicted[c] - self.right[c];
-                (union > 0).then(|| self.right[c] as f64 / union as f64)
-            })
-            .collect()
-    }
-
-    /// Mean IoU over the classes that are present.
-    pub fn mean_iou(&self) -> Option<f64> {
-        let present: Vec<f64> = self.iou().into_iter().flatten().collect();
-        (!present.is_empty()).then(|| present.iter().sum::<f64>() / present.len() as f64)
-    }
-
-    /// Share of labelled pixels that are right.
-    pub fn pixel_accuracy(&self) -> Option<f64> {
-        let pixels: u64 = self.truth.iter().sum();
-        (pixels > 0).then(|| self.right.iter().sum::<u64>() as f64 / pixels as f64)
-    }
-}
-
 impl Tally for ClassOverlap {
-    /// Classes past those of this one are left out: pixels taken for them stay wrong, but they are not averaged over.
     fn add(&mut self, image: &Self, times: u64) {
-        let pairs = [
-            (&mut self.right, &image.right),
-            (&mut self.truth, &image.truth),
-            (&mut self.predicted, &image.predicted),
-        ];
-        for (mine, theirs) in pairs {
-            mine.iter_mut().zip(theirs).for_each(|(m, t)| *m += t * times);
-        }
+        self.add_times(image, times);
     }
 }
 

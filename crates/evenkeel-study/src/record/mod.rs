@@ -12,11 +12,15 @@ use evenkeel::image::IGNORED;
 use evenkeel::model::Letterbox;
 use evenkeel::task::{ClassInfo, Prediction, Truth};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 use crate::key::Key;
 use crate::{Error, Result};
 use evenkeel_data::coco_instances::detected;
 use evenkeel_data::metric::instance::{InstanceScore, TrueInstance};
+use evenkeel_data::metric::{
+    Accuracy, Calibration, ClassOverlap, ClassTally, Confusion, TaskTally, ValueTally,
+};
 
 /// One result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -87,6 +91,12 @@ pub enum Tally {
         truth: usize,
         /// The one said.
         said: usize,
+        /// The place of the true one among all by probability, 0 the most probable, if known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rank: Option<usize>,
+        /// The probability of the one said, if known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        confidence: Option<f32>,
     },
     /// Pixels per class.
     Pixels {
@@ -96,9 +106,14 @@ pub enum Tally {
         truth: Vec<u64>,
         /// Said.
         predicted: Vec<u64>,
+        /// Pixels of each true class taken for each other one; nothing in results of earlier versions.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        confused: Vec<(u16, u16, u64)>,
     },
     /// Objects found and missed.
     Instances(InstanceScore),
+    /// Values off by how much.
+    Values(Box<ValueTally>),
 }
 
 impl Tally {
@@ -107,32 +122,92 @@ impl Tally {
     /// # Errors
     /// If answer and truth are of different kinds.
     pub fn of(
-        said: &Prediction,
+        answer: &Prediction,
         truth: &Truth,
         classes: &ClassInfo<'_>,
         objects: Option<(&[TrueInstance], &Letterbox)>,
     ) -> Result<Self> {
-        if let (Some(said), Some(truth)) = (said.class(), truth.class()) {
-            return Ok(Self::Class { truth, said });
+        if let (Some(said), Some(truth)) = (answer.class(), truth.class()) {
+            let probabilities = answer.probabilities().filter(|all| truth < all.len());
+            let rank = probabilities.map(|all| {
+                let before =
+                    |(class, p): &(usize, &f32)| **p > all[truth] || (**p == all[truth] && *class < truth);
+                all.iter().enumerate().filter(before).count()
+            });
+            let confidence = probabilities.and_then(|all| all.get(said).copied());
+            return Ok(Self::Class { truth, said, rank, confidence });
         }
-        if let (Some(said), Some(is)) = (said.label_map(), truth.label_map()) {
-            let zero = || vec![0u64; classes.count];
-            let (mut right, mut truth, mut predicted) = (zero(), zero(), zero());
-            for (&said, &is) in said.labels().iter().zip(is.labels()).filter(|(_, is)| **is != IGNORED) {
-                truth[usize::from(is)] += 1;
-                predicted[usize::from(said)] += 1;
-                right[usize::from(is)] += u64::from(said == is);
+        if let (Some(said), Some(is)) = (answer.label_map(), truth.label_map()) {
+            let overlap = ClassOverlap::of(said.labels(), is.labels(), classes.count);
+            let [right, truth, predicted] = overlap.counts().map(<[u64]>::to_vec);
+            let mut confused: BTreeMap<(u16, u16), u64> = BTreeMap::new();
+            let wrong = |(said, is): &(&u16, &u16)| **is != IGNORED && said != is;
+            for (said, is) in said.labels().iter().zip(is.labels()).filter(wrong) {
+                *confused.entry((*is, *said)).or_default() += 1;
             }
-            return Ok(Self::Pixels { right, truth, predicted });
+            let confused = confused.into_iter().map(|((is, said), pixels)| (is, said, pixels)).collect();
+            return Ok(Self::Pixels { right, truth, predicted, confused });
         }
         if let Some((truths, frame)) = objects
-            && let Some(found) = said.unframed(frame)?.instances()
+            && let Some(found) = answer.unframed(frame)?.instances()
         {
             let mut score = InstanceScore::new();
             score.push(0, truths, &detected(found, classes.ids)?)?;
             return Ok(Self::Instances(score));
         }
         Err(Error::Request(format!("an answer of another task than the truth, {}", truth.kind())))
+    }
+
+    /// As the metrics of its task take it, over so many classes; `None` if it holds counts that no image has.
+    pub fn for_metrics(&self, classes: usize) -> Option<TaskTally> {
+        Some(match self {
+            Self::Class { truth, said, rank, confidence } => {
+                let accuracy = match rank {
+                    Some(rank) => Accuracy::of_rank(*said, *truth, *rank),
+                    None => Accuracy::of_class(*said, *truth),
+                };
+                let calibration = confidence.and_then(|p| Calibration::of(p.into(), said == truth));
+                TaskTally::Classes(ClassTally { accuracy, calibration: calibration.unwrap_or_default() })
+            }
+            Self::Pixels { right, truth, predicted, .. } => {
+                let mut counted = ClassOverlap::empty(classes);
+                let own = ClassOverlap::from_counts(right.clone(), truth.clone(), predicted.clone())?;
+                counted.add_times(&own, 1);
+                TaskTally::Pixels(counted)
+            }
+            Self::Instances(score) => TaskTally::Objects(score.clone()),
+            Self::Values(values) => TaskTally::Values(values.clone()),
+        })
+    }
+
+    /// Whether anything is known of the image: one without a labelled pixel is left out of all figures.
+    pub fn is_labelled(&self) -> bool {
+        match self {
+            Self::Pixels { truth, .. } => truth.iter().any(|pixels| *pixels > 0),
+            Self::Values(values) => values.cells() > 0,
+            Self::Class { .. } | Self::Instances(_) => true,
+        }
+    }
+
+    /// Counts what was taken for what; false if that is not known.
+    pub fn confuse(&self, matrix: &mut Confusion) -> bool {
+        match self {
+            Self::Class { truth, said, .. } => matrix.count(*truth, *said),
+            Self::Pixels { right, truth, confused, .. } => {
+                let all: u64 = truth.iter().sum();
+                let known = right.iter().sum::<u64>()
+                    + confused.iter().map(|(_, _, pixels)| pixels).sum::<u64>()
+                    == all;
+                if known {
+                    confused
+                        .iter()
+                        .for_each(|(is, said, n)| matrix.count_times((*is).into(), (*said).into(), *n));
+                    right.iter().enumerate().for_each(|(class, n)| matrix.count_times(class, class, *n));
+                }
+                known
+            }
+            Self::Instances(_) | Self::Values(_) => false,
+        }
     }
 }
 

@@ -118,9 +118,10 @@ pub(super) fn guarded(results: &Results<'_>, detections: &Detections, subject: u
     let mut table = Table {
         name: format!("{}-detect-then-defend", card.rule.name),
         title: format!(
-            "{}: {} in %, defended only where {} raises an alarm",
+            "{}: {}{}, defended only where {} raises an alarm",
             card.rule.name,
             results.metric(subject),
+            results.unit(subject),
             card.detectors[alarm.detector].label
         ),
         head: std::iter::once("attack".to_string()).chain(labels).collect(),

@@ -66,8 +66,12 @@ pub(super) fn scores(results: &Results<'_>, subject: usize) -> Vec<Table> {
         }
         let name = format!("{}-corrupted-{}", card.rule.name, defence.label);
         let metric = results.metric(subject);
-        let title =
-            format!("{}: {metric} in % on corrupted images, defence {}", card.rule.name, defence.label);
+        let title = format!(
+            "{}: {metric}{} on corrupted images, defence {}",
+            card.rule.name,
+            results.unit(subject),
+            defence.label
+        );
         let mut table = corruptions.table(name, title, cell);
         table.notes.push(format!("Clean: {:.1}. The warmer, the more of it is lost.", 100.0 * clean));
         tables.push(table);

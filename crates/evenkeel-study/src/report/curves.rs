@@ -68,7 +68,7 @@ fn dial_charts(results: &Results<'_>, subject: usize, dial: &Dial) -> Vec<String
     let mut faced = vec![Faced::Column(0)];
     faced.extend(attacks.iter().take(ATTACKS).map(|c| Faced::Column(*c)));
     faced.extend((attacks.len() > 1).then_some(Faced::Worst));
-    let up = format!("{}, %", results.metric(subject));
+    let up = format!("{}{}", results.metric(subject), results.unit(subject));
     let chart = |caption: String, series: Vec<Series>| {
         let series: Vec<Series> = series.into_iter().filter(|s| s.points.len() > 1).collect();
         let plot =
@@ -82,8 +82,8 @@ fn dial_charts(results: &Results<'_>, subject: usize, dial: &Dial) -> Vec<String
         };
         let mut found: Vec<(f64, Figure)> = group.rows.iter().filter_map(value).collect();
         found.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let band = |(x, f): &(f64, Figure)| f.interval.map(|(low, high)| (*x, 100.0 * low, 100.0 * high));
-        let points = found.iter().map(|(x, f)| (*x, 100.0 * f.value)).collect();
+        let band = |(x, f): &(f64, Figure)| f.interval.map(|(low, high)| (*x, f.drawn(low), f.drawn(high)));
+        let points = found.iter().map(|(x, f)| (*x, f.drawn(f.value))).collect();
         Series { band: found.iter().filter_map(band).collect(), ..Series::line(name, points) }
     };
     match groups.as_slice() {
@@ -141,7 +141,8 @@ fn groups(results: &Results<'_>, subject: usize, dial: &Dial) -> Vec<Group> {
 
 /// The bare network's score, as a line across.
 fn bare(results: &Results<'_>, subject: usize, what: Faced, series: &[Series]) -> Option<Series> {
-    let value = 100.0 * sought(results, subject, what, 0)?.value;
+    let found = sought(results, subject, what, 0)?;
+    let value = found.drawn(found.value);
     let across = || series.iter().flat_map(|s| &s.points).map(|p| p.0);
     let (low, high) = (across().fold(f64::INFINITY, f64::min), across().fold(f64::NEG_INFINITY, f64::max));
     (low < high).then(|| Series::line("none", vec![(low, value), (high, value)]))

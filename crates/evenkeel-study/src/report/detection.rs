@@ -11,7 +11,7 @@ use crate::Result;
 use crate::experiment::{Design, Threat, Work};
 use crate::record::{Body, Detected};
 use crate::store::Store;
-use evenkeel_data::metric::{Bootstrap, Ranking, key_of};
+use evenkeel_data::metric::{Bootstrap, Ranking, Unit, key_of};
 
 /// Curves in one chart.
 const CURVES: usize = 6;
@@ -83,7 +83,7 @@ pub(super) fn auroc(design: &Design, clean: &Said, other: &Said) -> Option<Figur
     }
     let value = ranking.figures()?.auroc;
     let interval = ranking.interval(0.95, |f| f.auroc).map(|i| (i.low, i.high));
-    Some(Figure { value, interval, images: other.len() })
+    Some(Figure { value, interval, images: other.len(), unit: Unit::Share })
 }
 
 /// The AUROC table of a subject and its charts.
@@ -156,8 +156,8 @@ pub(super) fn figure(caption: &str, svg: &str) -> String {
 
 /// A figure in % with its interval.
 pub(super) fn entry(figure: &Figure) -> Entry {
-    let aside = figure
-        .interval
-        .map_or(String::new(), |(low, high)| format!("[{:.1}, {:.1}]", 100.0 * low, 100.0 * high));
-    Entry { aside, ..Entry::words(format!("{:.1}", 100.0 * figure.value)) }
+    let aside = figure.interval.map_or(String::new(), |(low, high)| {
+        format!("[{}, {}]", figure.unit.words(low), figure.unit.words(high))
+    });
+    Entry { aside, ..Entry::words(figure.unit.words(figure.value)) }
 }

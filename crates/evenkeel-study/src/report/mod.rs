@@ -11,6 +11,8 @@ mod detection;
 pub mod dots;
 mod foreign;
 mod gallery;
+mod information;
+mod measured;
 pub mod picture;
 pub mod results;
 mod summary;
@@ -222,6 +224,10 @@ fn parts(results: &Results<'_>, detections: &Detections, subject: usize) -> Vec<
     parts.push(Part::Table(tables::scores(results, subject)));
     let curves = curves::charts(results, subject);
     parts.extend((!curves.is_empty()).then_some(Part::Charts(curves)));
+    if let Some((table, charts)) = information::bounds(results, subject) {
+        parts.extend([Part::Table(table), Part::Charts(charts)]);
+    }
+    parts.extend(measured::metrics(results, subject).map(Part::Table));
     parts.extend(tables::cost(results, detections, subject).map(Part::Table));
     parts.extend(tables::targets(results, subject).map(Part::Table));
     if let Some((table, chart)) = tables::objectives(results, subject) {
@@ -281,7 +287,7 @@ impl Part {
 /// What a reader should know: what is missing, what was left out, what was not tried.
 fn remarks(results: &Results<'_>, store: &Store) -> Vec<String> {
     let design = results.design;
-    let mut all = Vec::new();
+    let mut all = results.unlabelled();
     let missing = rows::missing(design, store);
     if !missing.is_empty() {
         all.push(format!(

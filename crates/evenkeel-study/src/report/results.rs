@@ -15,8 +15,7 @@ use crate::experiment::{Cell, Design, Threat};
 use crate::record::{Body, Clock, Passes, Tally};
 use crate::rows::Row;
 use crate::store::Store;
-use evenkeel_data::metric::instance::InstanceScore;
-use evenkeel_data::metric::{Bootstrap, ClassOverlap, Resampled, Tally as _, key_of};
+use evenkeel_data::metric::{Better, Bootstrap, Metric, Summary, Unit};
 
 /// Resamplings behind every interval.
 const REPLICATES: u32 = 1000;
@@ -55,12 +54,24 @@ pub struct ImageResult {
 /// A figure with its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figure {
-    /// The figure, from 0 to 1.
+    /// The figure; shares from 0 to 1.
     pub value: f64,
     /// Its 95 % interval.
     pub interval: Option<(f64, f64)>,
     /// Images behind it.
     pub images: usize,
+    /// What it is in.
+    pub unit: Unit,
+}
+
+impl Figure {
+    /// A value of its kind, as charts draw it: shares in %.
+    pub fn drawn(&self, value: f64) -> f64 {
+        match self.unit {
+            Unit::Share => 100.0 * value,
+            Unit::Value => value,
+        }
+    }
 }
 
 /// (subject, column, row); no column for the worst case.
@@ -72,6 +83,8 @@ pub struct Results<'a> {
     pub design: &'a Design,
     /// By (subject, column, row).
     pub cells: BTreeMap<(usize, usize, usize), Vec<ImageResult>>,
+    /// Images of which nothing is known, by subject; they are left out.
+    unlabelled: BTreeMap<usize, BTreeSet<String>>,
     /// Figures that were asked for already: a thousand resamplings each.
     known: RefCell<BTreeMap<Asked, Option<Figure>>>,
 }
@@ -83,15 +96,32 @@ impl<'a> Results<'a> {
     /// If the store cannot be read.
     pub fn gather(design: &'a Design, store: &Store) -> Result<Self> {
         let mut cells: BTreeMap<_, Vec<ImageResult>> = BTreeMap::new();
+        let mut unlabelled: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
         for cell in &design.cells {
             let all = cells.entry((cell.subject, cell.column, cell.row)).or_default();
             for id in &design.subjects[cell.subject].images {
                 if let Some(row) = Row::find(design, store, cell, id)? {
+                    if row.answer().is_some_and(|answer| !answer.tally.is_labelled()) {
+                        unlabelled.entry(cell.subject).or_default().insert(id.clone());
+                        continue;
+                    }
                     all.extend(result(cell, &row));
                 }
             }
         }
-        Ok(Self { design, cells, known: RefCell::default() })
+        Ok(Self { design, cells, unlabelled, known: RefCell::default() })
+    }
+
+    /// What was left out because nothing is known of it, in words.
+    pub fn unlabelled(&self) -> Vec<String> {
+        let words = |(subject, images): (&usize, &BTreeSet<String>)| {
+            let name = &self.design.subjects[*subject].rule.name;
+            format!(
+                "{} images of {name} have no label that counts; all figures leave them out.",
+                images.len()
+            )
+        };
+        self.unlabelled.iter().map(words).collect()
     }
 
     /// The results of a cell over all draws.
@@ -123,30 +153,26 @@ impl<'a> Results<'a> {
         subject: usize,
         tallies: impl Iterator<Item = (&'t str, &'t Tally)>,
     ) -> Option<Figure> {
-        let card = &self.design.subjects[subject];
+        self.summed(subject, self.main_metric(subject)?, tallies)
+    }
+
+    /// Any metric of the table, of any choice of tallies.
+    pub fn summed<'t>(
+        &self,
+        subject: usize,
+        metric: &Metric,
+        tallies: impl Iterator<Item = (&'t str, &'t Tally)>,
+    ) -> Option<Figure> {
         let plan = Bootstrap { seed: self.design.experiment.seed, replicates: REPLICATES };
-        let kind = TaskKind::find(&card.task).ok()?;
-        if kind.figure == "mask-ap" {
-            return average_precision(tallies, plan);
-        }
-        let classification = kind.figure == "accuracy";
-        let empty = if classification { 1 } else { card.classes };
-        // a classifier's tally is one "class" whose pixels are images: right of all
-        let mut sum = Resampled::new(ClassOverlap::empty(empty), plan);
-        let mut images = 0;
-        let mut by_image: BTreeMap<&str, ClassOverlap> = BTreeMap::new();
-        for (id, tally) in tallies {
-            let own = overlap(tally)?;
-            by_image.entry(id).or_insert_with(|| ClassOverlap::empty(empty)).add(&own, 1);
-        }
-        for (id, own) in &by_image {
-            sum.push(key_of(id), own);
-            images += 1;
-        }
-        let figure = |o: &ClassOverlap| if classification { o.pixel_accuracy() } else { o.mean_iou() };
-        let value = figure(sum.whole())?;
-        let interval = (images > 1).then(|| sum.interval(0.95, figure)).flatten().map(|i| (i.low, i.high));
-        Some(Figure { value, interval, images })
+        let classes = self.design.subjects[subject].classes;
+        let tallies = tallies.filter_map(|(id, tally)| Some((id, tally.for_metrics(classes)?)));
+        let Summary { value, interval, images, .. } = metric.over(tallies, plan)?;
+        Some(Figure { value, interval: interval.map(|i| (i.low, i.high)), images, unit: metric.unit })
+    }
+
+    /// The metric that sums up a subject's answers.
+    pub fn main_metric(&self, subject: usize) -> Option<&'static Metric> {
+        Metric::named(TaskKind::find(&self.design.subjects[subject].task).ok()?.figure)
     }
 
     /// The columns of a subject that count for its worst case: untargeted attacks at the subject's own radius, in its norm.
@@ -183,7 +209,11 @@ impl<'a> Results<'a> {
         let whole = |f: &Figure| f.images == chosen.images;
         let single =
             self.attacks(subject).into_iter().filter_map(|c| self.figure(subject, c, row)).filter(whole);
-        Some(single.chain([chosen]).min_by(|a, b| a.value.total_cmp(&b.value)).unwrap_or(chosen))
+        let lower = self.main_metric(subject).is_some_and(|metric| metric.better == Better::Lower);
+        let worse = |a: &Figure, b: &Figure| {
+            if lower { b.value.total_cmp(&a.value) } else { a.value.total_cmp(&b.value) }
+        };
+        Some(single.chain([chosen]).min_by(worse).unwrap_or(chosen))
     }
 
     /// How many of the attacks that count for the worst case a row has met.
@@ -199,42 +229,15 @@ impl<'a> Results<'a> {
 
     /// The name of a subject's figure.
     pub fn metric(&self, subject: usize) -> &'static str {
-        match TaskKind::find(&self.design.subjects[subject].task).map(|kind| kind.figure) {
-            Ok("mask-ap") => "mask AP",
-            Ok("miou") => "mIoU",
-            Ok(figure) => figure,
-            Err(_) => "score",
-        }
+        self.main_metric(subject).map_or("score", |metric| metric.title)
     }
-}
 
-/// Mask AP over the images, each with all its draws.
-fn average_precision<'t>(
-    tallies: impl Iterator<Item = (&'t str, &'t Tally)>,
-    plan: Bootstrap,
-) -> Option<Figure> {
-    let mut sum = InstanceScore::new();
-    let mut images = BTreeSet::new();
-    for (id, tally) in tallies {
-        let Tally::Instances(own) = tally else { return None };
-        // the bootstrap draws images by this number
-        sum.merge(own.clone().numbered(key_of(id) as i64));
-        images.insert(id);
-    }
-    let value = sum.figures().0[0]?;
-    let [interval, ..] = if images.len() > 1 { sum.intervals(plan, 0.95) } else { [None; 12] };
-    Some(Figure { value, interval: interval.map(|i| (i.low, i.high)), images: images.len() })
-}
-
-fn overlap(tally: &Tally) -> Option<ClassOverlap> {
-    match tally {
-        Tally::Class { truth, said } => {
-            ClassOverlap::from_counts(vec![u64::from(truth == said)], vec![1], vec![1]).ok()
+    /// What the figure is in, as titles say it.
+    pub fn unit(&self, subject: usize) -> &'static str {
+        match self.main_metric(subject).map(|metric| metric.unit) {
+            Some(Unit::Value) => "",
+            _ => " in %",
         }
-        Tally::Pixels { right, truth, predicted } => {
-            ClassOverlap::from_counts(right.clone(), truth.clone(), predicted.clone()).ok()
-        }
-        Tally::Instances(_) => None,
     }
 }
 
@@ -276,7 +279,7 @@ mod tests {
     }
 
     fn seen(id: &str, score: f64, loss: f64, right: bool) -> ImageResult {
-        let tally = Tally::Class { truth: 1, said: usize::from(right) };
+        let tally = Tally::Class { truth: 1, said: usize::from(right), rank: None, confidence: None };
         ImageResult {
             id: id.into(),
             draw: 0,
@@ -302,7 +305,7 @@ mod tests {
             let far = [seen("a", -1.0, 9.0, false), seen("b", -1.0, 9.0, false)];
             let columns = [pgd.to_vec(), mim.to_vec(), far.to_vec(), far.to_vec()];
             let cells = (1..).zip(columns).map(|(column, all)| ((0, column, 0), all)).collect();
-            Results { design: &design, cells, known: RefCell::default() }
+            Results { design: &design, cells, unlabelled: BTreeMap::default(), known: RefCell::default() }
         };
         let tied = results(
             [seen("a", 0.0, 1.0, true), seen("b", 0.5, 1.0, true)],

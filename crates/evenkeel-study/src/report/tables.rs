@@ -29,9 +29,10 @@ pub(super) fn scores(results: &Results<'_>, subject: usize) -> Table {
     let mut table = Table {
         name: format!("{}-scores", card.rule.name),
         title: format!(
-            "{}: {} in %, {}",
+            "{}: {}{}, {}",
             card.rule.name,
             results.metric(subject),
+            results.unit(subject),
             budget_words(results, subject)
         ),
         head: defence_heads(results, subject, "attack"),

@@ -305,9 +305,10 @@ fn not_met(met: &[&AimedAttack], draws: usize, detects: bool) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::experiment::spec;
+    use evenkeel_data::metric::Unit;
 
     fn seen<'a>(spec: &'a AimedAttack, label: &'a str, value: f64) -> Seen<'a> {
-        Seen { label, spec, figure: Figure { value, interval: None, images: 4 } }
+        Seen { label, spec, figure: Figure { value, interval: None, images: 4, unit: Unit::Share } }
     }
 
     fn attack(kind: &str, steps: usize, epsilon_255: f64) -> AimedAttack {
@@ -383,7 +384,7 @@ mod tests {
     fn what_may_be_chance_is_told_apart() {
         let (pgd, long) = (attack("pgd", 9, 4.0), attack("pgd", 99, 4.0));
         let with = |spec, value, interval| {
-            let figure = Figure { value, interval: Some(interval), images: 4 };
+            let figure = Figure { value, interval: Some(interval), images: 4, unit: Unit::Share };
             Seen { label: "x", spec, figure }
         };
         for (interval, slight) in [((0.25, 0.37), true), ((0.32, 0.37), false)] {

@@ -111,6 +111,7 @@ mod tests {
             value: v / 100.0,
             interval: Some((v / 100.0 - 0.02, v / 100.0 + 0.02)),
             images: 5,
+            unit: evenkeel_data::metric::Unit::Share,
         };
         Judged {
             label: label.into(),

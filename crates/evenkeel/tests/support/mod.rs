@@ -128,27 +128,22 @@ pub fn cityscapes(folder: &Path, count: usize) -> Vec<(Image, LabelMap)> {
     images.iter().zip(&maps).take(count).map(pair).collect()
 }
 
-/// One confusion matrix over a data set, and its mean IoU; answers beyond the truth's classes count as wrong.
-#[derive(Default)]
-pub struct Confusion(std::collections::BTreeMap<(u16, u16), u64>);
+/// The overlap of label maps over a data set of 19 classes; answers beyond the truth's classes count as wrong.
+pub struct Confusion(evenkeel::task::semantic::ClassOverlap);
+
+impl Default for Confusion {
+    fn default() -> Self {
+        Self(evenkeel::task::semantic::ClassOverlap::empty(19))
+    }
+}
 
 impl Confusion {
     pub fn add(&mut self, said: &LabelMap, is: &LabelMap) {
-        for (said, is) in said.labels().iter().zip(is.labels()).filter(|(_, is)| **is != 255) {
-            *self.0.entry((*is, *said)).or_default() += 1;
-        }
+        let image = evenkeel::task::semantic::ClassOverlap::of(said.labels(), is.labels(), 19);
+        self.0.add_times(&image, 1);
     }
 
     pub fn mean_iou(&self) -> f64 {
-        let sum = |f: &dyn Fn(u16, u16) -> bool| {
-            self.0.iter().filter(|((i, s), _)| f(*i, *s)).map(|(_, n)| n).sum::<u64>()
-        };
-        let ious: Vec<f64> = (0..19)
-            .filter_map(|c| {
-                let union = sum(&|i, s| i == c || s == c);
-                (union > 0).then(|| sum(&|i, s| i == c && s == c) as f64 / union as f64)
-            })
-            .collect();
-        ious.iter().sum::<f64>() / ious.len().max(1) as f64
+        self.0.mean_iou().unwrap_or(0.0)
     }
 }

@@ -6,7 +6,7 @@
 mod answer;
 mod iou;
 
-pub use iou::mean_iou;
+pub use iou::{ClassOverlap, mean_iou};
 
 use super::kind::{NO_TENSORS, no_table};
 use super::{
