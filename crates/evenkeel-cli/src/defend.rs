@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
-use evenkeel::defence::DefenceKind;
-use evenkeel::detect::{Calibration, Detector, DetectorSpec, Heads};
+use evenkeel::defence::{DefenceKind, DefenceSpec};
+use evenkeel::detect::{Calibration, DELTA, Detector, DetectorSpec, Heads};
 use evenkeel::image::Image;
 use evenkeel::model::Model;
 use evenkeel::pipeline::{Pipeline, Verdict};
@@ -102,7 +102,7 @@ impl DefendArgs {
         eprintln!("{}: images that raise the alarm are defended", file.display());
         pipeline.detector = Some(Arc::new(calibration.detector(model, self.defence.heads.load()?)?));
         pipeline.threshold = Some(calibration.threshold);
-        pipeline.estimate = calibration.bias.map(|bias| (bias, 0.05));
+        pipeline.estimate = calibration.estimate_rule(DELTA)?;
         Ok(pipeline)
     }
 }
@@ -117,7 +117,7 @@ pub(crate) fn run(mut args: DefendArgs) -> Result<()> {
     let pipeline = match args.policy.load(network, &model, args.decided())? {
         Some(policy) => args.policy.told(network, &policy, &model, &args.defence.heads.load()?)?,
         None => {
-            args.defence.defence.get_or_insert_with(|| "equivariance".into());
+            args.defence.defence.get_or_insert_with(|| DefenceSpec::usual().name().into());
             args.pipeline(&model)?
         }
     };
@@ -130,11 +130,13 @@ pub(crate) fn run(mut args: DefendArgs) -> Result<()> {
         pipeline,
         out: args.out.as_deref(),
         format: args.format,
-        found: None,
+        results: None,
+        found: Vec::new(),
         evidence: Some(Evidence { detector, defended: 0, worse: 0 }),
         json: choice.json,
     };
     choice.each(&pictures, |picture, image, bar| answering.one(picture, &image, bar))?;
+    answering.write_found()?;
     if let Some(evidence) = answering.evidence.filter(|evidence| 2 * evidence.worse > evidence.defended) {
         let sentence = format!(
             "warning: on {} of {} defended images the views agree less after the defence than before",

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use evenkeel::detect::{Calibration, Detection, Detector, DetectorKind, DetectorSpec, fit_bias};
+use evenkeel::detect::{
+    Calibration, DELTA, Detection, Detector, DetectorKind, DetectorSpec, ErrorEstimate, EstimateRule,
+};
 use evenkeel::model::Model;
 use serde_json::json;
 
@@ -39,8 +41,8 @@ pub(crate) struct DetectArgs {
     /// The calibration file; beside the network if left out
     #[arg(long, value_name = "FILE")]
     calibration: Option<PathBuf>,
-    /// The probability that the error estimate is off by more than its bound
-    #[arg(long, default_value_t = 0.05)]
+    /// The share of images on which the interval of the error estimate may fail
+    #[arg(long, default_value_t = DELTA)]
     delta: f64,
     #[command(flatten)]
     knobs: KnobArgs<DetectorKind>,
@@ -123,15 +125,15 @@ fn calibrate(args: &DetectArgs, model: &Model, clean: &String) -> Result<Calibra
         scores.push(look.score);
         if let (Some(labels), Some(outputs)) = (&args.labels, look.outputs) {
             let truth = truth(model, labels, picture, original.size())?;
-            if let Some(error) = outputs.true_error(model, &truth)? {
-                errors.push((outputs.cell_variances(), error));
-            }
+            errors.extend(outputs.labelled(model, &truth)?);
         }
         Ok(())
     })?;
-    let mut calibration = Calibration::new(model, &detector, &scores, args.false_alarms)?;
-    calibration.bias = (!errors.is_empty()).then(|| fit_bias(&errors)).transpose()?;
-    Ok(calibration)
+    let calibration = Calibration::new(model, &detector, &scores, args.false_alarms)?;
+    if args.labels.is_none() {
+        return Ok(calibration);
+    }
+    Ok(calibration.with_estimate(EstimateRule::fitted(&errors, args.delta)?))
 }
 
 fn judge(args: &DetectArgs, model: &Model, calibration: Option<&Calibration>) -> Result<bool> {
@@ -139,15 +141,17 @@ fn judge(args: &DetectArgs, model: &Model, calibration: Option<&Calibration>) ->
         Some(calibration) => calibration.detector(model, args.heads.load()?)?,
         None => args.detector(model)?,
     };
+    let fitted_rule = calibration.map(|c| c.estimate_rule(args.delta)).transpose()?.flatten();
+    let rule =
+        fitted_rule.or_else(|| model.task.kind().estimates_error.then(|| EstimateRule::plain(args.delta)));
     let (images, choice) = (args.images.pictures()?, &args.images.choice);
     let mut alarmed = 0;
     choice.each(&images, |picture, original, bar| {
         let path = &picture.path;
         let image = model.fit(&original).with_context(|| path.display().to_string())?;
-        let bias = calibration.and_then(|c| c.bias);
-        let wanted = model.task.kind().estimates_error.then_some((bias.unwrap_or(0.0), args.delta));
-        let Detection { score, estimate, scores, .. } = detector.detect(model, &image, wanted)?;
+        let Detection { score, estimate, scores, .. } = detector.detect(model, &image, rule.as_ref())?;
         let alarm = calibration.map(|c| score > c.threshold);
+        let estimate = if alarm == Some(true) { estimate.map(ErrorEstimate::alarmed) } else { estimate };
         let prediction = match scores {
             Some(scores) => model.task.predict(&scores, image.size())?,
             None => model.predict(&image)?,
@@ -159,9 +163,7 @@ fn judge(args: &DetectArgs, model: &Model, calibration: Option<&Calibration>) ->
             "threshold": calibration.map(|c| c.threshold),
             "alarm": alarm,
             "expected_error": estimate.as_ref().map(|e| e.error),
-            "expected_error_within": estimate.as_ref().map(|e| e.within),
-            "confidence": estimate.as_ref().map(|e| e.confidence),
-            "bias_fitted": bias.is_some(),
+            "estimate": estimate.as_ref().map(|e| e.json(model)),
             "prediction": prediction.json(&model.class_info()),
         });
         let verdict = match alarm {
@@ -169,10 +171,7 @@ fn judge(args: &DetectArgs, model: &Model, calibration: Option<&Calibration>) ->
             Some(false) => colour::out("no alarm", Tone::Calm),
             None => "no threshold (calibrate with --calibrate CLEAN)".to_owned(),
         };
-        let fitted = if bias.is_some() { "" } else { " (bias not fitted)" };
-        let error = estimate
-            .as_ref()
-            .map_or(String::new(), |e| format!(" expected error {:.3} ± {:.3}{fitted};", e.error, e.within));
+        let error = estimate.as_ref().map_or(String::new(), |e| format!(" {};", e.words(model)));
         let words = format!(
             "{}: {} {score:.4}, {verdict};{error} {}",
             path.display(),

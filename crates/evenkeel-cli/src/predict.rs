@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use evenkeel::answer::Certificate;
 use evenkeel::defence::DefenceKind;
-use evenkeel::detect::{Calibration, DetectorSpec};
+use evenkeel::detect::{Calibration, DELTA, DetectorSpec};
 use evenkeel::image::{Image, write_atomically};
 use evenkeel::model::Model;
 use evenkeel::pipeline::{Pipeline, Verdict};
@@ -35,12 +35,15 @@ pub(crate) struct PredictArgs {
     answer: AnswerArgs,
     #[command(flatten)]
     policy: PolicyArgs,
-    /// Score every image by how its views disagree; with --calibration, defend only those that raise the alarm
+    /// Score every image by how its views disagree; with a calibration (given, or beside the network), defend only those that raise the alarm
     #[arg(long)]
     detect: bool,
-    /// A calibration written by `evenkeel detect --calibrate`
+    /// A calibration written by `evenkeel detect --calibrate`; the one beside the network if left out and there is one
     #[arg(long, value_name = "FILE", requires = "detect")]
     calibration: Option<PathBuf>,
+    /// The share of images on which the interval of the error estimate may fail
+    #[arg(long, default_value_t = DELTA, requires = "detect")]
+    delta: f64,
     /// Write label maps, overlays and defended images into this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -65,6 +68,17 @@ impl PredictArgs {
         ];
         asked.into_iter().find(|(_, asked)| *asked).map(|(flag, _)| flag)
     }
+
+    /// The calibration given, or the one beside the network, as `evenkeel detect` finds it.
+    fn calibration(&self, model: &Model) -> Result<Option<Calibration>> {
+        let beside = Calibration::path_beside(&self.subject.model.model);
+        let file = match &self.calibration {
+            Some(file) => file,
+            None if self.detect && beside.exists() => &beside,
+            None => return Ok(None),
+        };
+        Ok(Some(Calibration::load(file, model)?))
+    }
 }
 
 pub(crate) fn run(args: PredictArgs) -> Result<()> {
@@ -73,7 +87,7 @@ pub(crate) fn run(args: PredictArgs) -> Result<()> {
         check_names(&pictures)?;
     }
     let model = Arc::new(model);
-    let calibration = args.calibration.as_ref().map(|path| Calibration::load(path, &model)).transpose()?;
+    let calibration = args.calibration(&model)?;
     let defence = args.defence.build(&model, args.detect)?;
     let heads = || args.defence.heads.load();
     let detector = match (&calibration, args.detect) {
@@ -89,7 +103,7 @@ pub(crate) fn run(args: PredictArgs) -> Result<()> {
     pipeline.answer = args.answer.build(&model)?.map(Arc::new);
     pipeline.detector = detector.map(Arc::new);
     pipeline.threshold = calibration.as_ref().map(|c| c.threshold);
-    pipeline.estimate = calibration.as_ref().and_then(|c| c.bias).map(|bias| (bias, 0.05));
+    pipeline.estimate = calibration.as_ref().map(|c| c.estimate_rule(args.delta)).transpose()?.flatten();
     let network = &args.subject.model.model;
     if let Some(policy) = args.policy.load(network, &model, args.decided())? {
         let own = args.policy.told(network, &policy, &model, &heads()?)?;
@@ -102,16 +116,14 @@ pub(crate) fn run(args: PredictArgs) -> Result<()> {
         pipeline,
         out: args.out.as_deref(),
         format: args.format,
-        found: args.results.is_some().then(Vec::new),
+        results: args.results.as_deref(),
+        found: Vec::new(),
         evidence: None,
         json: args.subject.images.choice.json,
     };
     let choice = &args.subject.images.choice;
     choice.each(&pictures, |picture, image, bar| answering.one(picture, &image, bar))?;
-    if let (Some(file), Some(found)) = (&args.results, answering.found) {
-        write_atomically(file, Value::from(found).to_string().as_bytes())?;
-    }
-    Ok(())
+    answering.write_found()
 }
 
 /// Answers for images, one after the other.
@@ -120,8 +132,10 @@ pub(crate) struct Answering<'a> {
     pub(crate) pipeline: Pipeline,
     pub(crate) out: Option<&'a Path>,
     pub(crate) format: Format,
-    /// The entries of a COCO results file, if one is wanted.
-    pub(crate) found: Option<Vec<Value>>,
+    /// The COCO results file that is wanted beside the folder's own.
+    pub(crate) results: Option<&'a Path>,
+    /// The entries of results files.
+    pub(crate) found: Vec<Value>,
     /// Measures how far views disagree before and after the defence, if that is wanted.
     pub(crate) evidence: Option<Evidence>,
     pub(crate) json: bool,
@@ -135,8 +149,11 @@ impl Answering<'_> {
         if let Some(folder) = self.out {
             write(model, original, &verdict, &stem_in(folder, path)?, self.format)?;
         }
-        if let Some(found) = &mut self.found {
-            found.extend(coco_results(model, path, original.size(), &verdict.prediction)?);
+        // a folder of answers has all objects in one file, if the pictures have numbers
+        let numbered =
+            self.out.is_some() && verdict.prediction.instances().is_some() && number_of(path).is_some();
+        if self.results.is_some() || numbered {
+            self.found.extend(coco_results(model, path, original.size(), &verdict.prediction)?);
         }
         let mut value = json!({
             "image": path,
@@ -147,13 +164,26 @@ impl Answering<'_> {
             "voted": verdict.voted,
             "certificate": verdict.certificate.map(certificate_json),
             "expected_error": verdict.estimate.as_ref().map(|e| e.error),
+            "estimate": verdict.estimate.as_ref().map(|e| e.json(model)),
         });
         let mut words = format!("{}: {}", path.display(), verdict.prediction.words(&model.class_info()));
         words += &about(&verdict);
+        if let Some(estimate) = &verdict.estimate {
+            words += &format!("; {}", estimate.words(model));
+        }
         if let Some(evidence) = &mut self.evidence {
             words += &evidence.measure(model, &image, &verdict, &mut value)?;
         }
         bar.say(self.json, &value, &words);
+        Ok(())
+    }
+
+    /// Writes the objects found on all images.
+    pub(crate) fn write_found(&self) -> Result<()> {
+        let in_folder = self.out.filter(|_| !self.found.is_empty()).map(|folder| folder.join("results.json"));
+        for file in self.results.into_iter().chain(in_folder.as_deref()) {
+            write_atomically(file, Value::from(self.found.clone()).to_string().as_bytes())?;
+        }
         Ok(())
     }
 }
@@ -221,6 +251,12 @@ fn write(model: &Model, original: &Image, verdict: &Verdict, stem: &Path, format
     Ok(())
 }
 
+/// The last number in a file's name.
+fn number_of(path: &Path) -> Option<i64> {
+    let stem = path.file_stem()?.to_string_lossy();
+    stem.rsplit(|c: char| !c.is_ascii_digit()).find_map(|digits| digits.parse().ok())
+}
+
 /// The entries of a results file for one image.
 fn coco_results(
     model: &Model,
@@ -232,9 +268,7 @@ fn coco_results(
     let Some(found) = on_image.instances() else {
         bail!("--results: the task {} finds no instances", model.task.name());
     };
-    let stem = path.file_stem().map(|stem| stem.to_string_lossy()).unwrap_or_default();
-    let number = stem.rsplit(|c: char| !c.is_ascii_digit()).find_map(|digits| digits.parse().ok());
-    let Some(number) = number else {
+    let Some(number) = number_of(path) else {
         bail!("{}: --results needs a number in the file's name", path.display())
     };
     Ok(results(number, found, &model.class_ids)?)

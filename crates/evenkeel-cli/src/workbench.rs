@@ -5,17 +5,15 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use evenkeel::answer::{Answer, AnswerKind, AnswerSpec};
 use evenkeel::defence::{Defence, DefenceKind, DefenceSpec};
-use evenkeel::detect::Heads;
+use evenkeel::detect::{Calibration, Heads};
 use evenkeel::image::Image;
 use evenkeel::model::{Contract, Model};
 use evenkeel::objective::Bank;
 use evenkeel::objective::head::Head;
 use evenkeel::settings::Entry;
-use evenkeel::task::instance::Instance;
 use evenkeel::task::{Truth, TruthSource};
 use evenkeel::view::ViewSet;
-use evenkeel_data::coco_instances::true_instances;
-use evenkeel_data::dataset::coco_json;
+use evenkeel_data::coco_instances::objects_of;
 
 use crate::images::{ImageArgs, Picture};
 use crate::knobs::KnobArgs;
@@ -43,7 +41,7 @@ impl ModelArgs {
 
     /// Where the network's calibration lies unless another place is named.
     pub(crate) fn calibration(&self) -> PathBuf {
-        self.model.with_extension("calibration.toml")
+        Calibration::path_beside(&self.model)
     }
 }
 
@@ -166,20 +164,9 @@ pub(crate) fn fitted(model: &Model, path: &Path) -> Result<Image> {
 /// network's frame.
 pub(crate) fn read_truth(model: &Model, given: &str, picture: &Path, size: (usize, usize)) -> Result<Truth> {
     let frame = model.framing(size).with_context(|| picture.display().to_string())?;
-    let source = TruthSource { given, picture, frame: &frame, classes: model.class_info(), objects };
+    let source =
+        TruthSource { given, picture, frame: &frame, classes: model.class_info(), objects: objects_of };
     Ok(model.task.read_truth(&source)?)
-}
-
-/// The true objects of a picture, by its file name, from a COCO instances file.
-fn objects(source: &TruthSource<'_>) -> evenkeel::Result<Vec<Instance>> {
-    let path = Path::new(source.given);
-    let fail = |reason: String| evenkeel::Error::File { path: path.to_owned(), reason };
-    let file = coco_json::read_ground_truth(path).map_err(|e| fail(e.to_string()))?;
-    let name = source.picture.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-    let entry = file.images.iter().find(|image| image.file_name == name);
-    let entry = entry.ok_or_else(|| fail(format!("has no image {name}")))?;
-    let own: Vec<_> = file.annotations.iter().filter(|a| a.image_id == entry.id).collect();
-    true_instances(path, entry, &own, source.classes.ids, source.frame).map_err(|e| fail(e.to_string()))
 }
 
 /// How pictures are written.

@@ -186,6 +186,9 @@ fn the_alarm_is_calibrated_and_raised() {
         let image = picture(32, 48 + 8 * i);
         image.save_png(bench.path().join(format!("clean/{i}.png"))).unwrap();
     }
+    let args = ["detect", "segmenter.onnx", "scene.png", "--calibrate", "clean"];
+    let few = refused(bench.path(), &args);
+    assert!(few.contains("4 images cannot promise 5") && few.contains("it takes 19"), "{few}");
     let args =
         ["detect", "segmenter.onnx", "scene.png", "--calibrate", "clean", "--false-alarms", "0.25", "--json"];
     let verdict = &lines(&works(bench.path(), &args))[0];
@@ -204,6 +207,12 @@ fn the_alarm_is_calibrated_and_raised() {
     ];
     let said = works(bench.path(), &args);
     assert!(said.contains("alarm"), "{said}");
+    let beside = ["predict", "segmenter.onnx", "scene.png", "--detect", "--defence", "random"];
+    assert_eq!(
+        works(bench.path(), &beside),
+        said,
+        "predict finds the calibration beside the network, as detect does"
+    );
     std::fs::copy(
         bench.path().join("segmenter.calibration.toml"),
         bench.path().join("classifier.calibration.toml"),

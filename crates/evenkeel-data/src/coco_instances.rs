@@ -3,12 +3,13 @@
 //! A class is a place in the network's list; `ids` holds the category number of each class (none: class and number are the same).
 //! Crowds are no objects to attack or to find, so they are left out of the truths.
 
-use crate::dataset::coco_json::{Annotation, ImageEntry};
+use crate::dataset::coco_json::{Annotation, ImageEntry, read_ground_truth};
 use crate::dataset::{Object, Offender};
 use crate::mask::Rle;
 use crate::metric::instance::{DetectedInstance, Region, TrueInstance};
 use crate::{Error, Result};
 use evenkeel::model::Letterbox;
+use evenkeel::task::TruthSource;
 use evenkeel::task::instance::{Instance, Mask};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -73,6 +74,21 @@ pub fn true_instances(
         }
     }
     if offenders.is_empty() { Ok(truths) } else { Err(Error::Offenders(offenders)) }
+}
+
+/// The true objects of a picture, by its file name, from a COCO instances file; for [`TruthSource::objects`].
+///
+/// # Errors
+/// If the file cannot be read, does not have the picture, or has objects of no class of the network.
+pub fn objects_of(source: &TruthSource<'_>) -> evenkeel::Result<Vec<Instance>> {
+    let path = Path::new(source.given);
+    let fail = |reason: String| evenkeel::Error::File { path: path.to_owned(), reason };
+    let file = read_ground_truth(path).map_err(|e| fail(e.to_string()))?;
+    let name = source.picture.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let entry = file.images.iter().find(|image| image.file_name == name);
+    let entry = entry.ok_or_else(|| fail(format!("has no image {name}")))?;
+    let own: Vec<_> = file.annotations.iter().filter(|a| a.image_id == entry.id).collect();
+    true_instances(path, entry, &own, source.classes.ids, source.frame).map_err(|e| fail(e.to_string()))
 }
 
 /// The class of a category number, if it is one of the network's.

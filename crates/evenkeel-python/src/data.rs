@@ -23,7 +23,7 @@ use crate::work::outside;
 #[pyclass(name = "Dataset", module = "evenkeel._core", frozen)]
 pub(crate) struct PyDataset(Arc<Dataset>);
 
-/// A sample: its name, its image, and its truth (a class, a label map, objects, or nothing).
+/// A sample: its name, its image, and its truth (a class, a label map, objects, a word or file for the task to read, or nothing).
 type Sample<'py> = (String, PyImage, Option<Bound<'py, PyAny>>);
 
 fn truth<'py>(py: Python<'py>, truth: Truth) -> PyResult<Option<Bound<'py, PyAny>>> {
@@ -31,6 +31,7 @@ fn truth<'py>(py: Python<'py>, truth: Truth) -> PyResult<Option<Bound<'py, PyAny
         Truth::Unlabelled => return Ok(None),
         Truth::Class(class) => class.into_pyobject(py)?.into_any(),
         Truth::Labels(map) => labels(py, &map)?,
+        Truth::Given(text) => text.into_pyobject(py)?.into_any(),
         Truth::Objects(objects) => {
             let one = |object: &Object| {
                 let mask = mask_of(&object.mask).or_raise()?;

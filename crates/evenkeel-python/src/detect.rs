@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use evenkeel::detect::{Calibration, DetectorKind, Outputs, ViewOutputs, fit_bias};
+use evenkeel::detect::{Calibration, DELTA, DetectorKind, EstimateRule, Outputs, ViewOutputs};
 use evenkeel::{Error, Random};
 use pyo3::prelude::*;
 
@@ -67,8 +67,8 @@ pub(crate) fn load_calibration(path: PathBuf, model: &Bound<'_, PyModel>) -> PyR
     Calibration::load(&path, &model.get().model).or_raise().map(PyCalibration)
 }
 
-/// Score, expected error and what it may be off by, for each image.
-type Detections = Vec<(f64, Option<(f64, f64)>)>;
+/// Score and expected error of each image.
+type Detections = Vec<(f64, Option<f64>)>;
 
 /// The detection scores of images, with the error estimate where the task has one.
 #[pyfunction]
@@ -90,12 +90,13 @@ pub(crate) fn detect(
     let heads = heads(own, &name, head.as_ref(), bank.as_ref())?;
     let detector = spec::<DetectorKind>(&name, &given)?.build(&own.model, heads).or_raise()?;
     let model = own.model.clone();
-    let estimate = model.task.kind().estimates_error.then_some((bias.unwrap_or(0.0), delta));
+    let estimate =
+        model.task.kind().estimates_error.then(|| EstimateRule { bias, ..EstimateRule::plain(delta) });
     outside(py, progress, move |call| {
         let model = model.interruptible(call.stop());
         call.each(images, |image| {
-            let seen = detector.detect(&model, &fitted(&model, &image)?, estimate)?;
-            Ok((seen.score, seen.estimate.map(|e| (e.error, e.within))))
+            let seen = detector.detect(&model, &fitted(&model, &image)?, estimate.as_ref())?;
+            Ok((seen.score, seen.estimate.map(|e| e.error)))
         })
     })
 }
@@ -135,14 +136,15 @@ pub(crate) fn calibrate(
             let Some(truth) = truth else { return Ok((score, None)) };
             let views = detector.views.draw(&Random::new(detector.seed));
             let outputs = ViewOutputs::at(&under_flag, &image, &views, Outputs::Softmax)?;
-            let error = outputs.true_error(&under_flag, &truth)?;
-            Ok((score, error.map(|error| (outputs.cell_variances(), error))))
+            Ok((score, outputs.labelled(&under_flag, &truth)?))
         })?;
         let scores: Vec<f64> = seen.iter().map(|(score, _)| *score).collect();
         let errors: Vec<_> = seen.into_iter().filter_map(|(_, error)| error).collect();
-        let mut calibration = Calibration::new(&model, &detector, &scores, false_alarms)?;
-        calibration.bias = (!errors.is_empty()).then(|| fit_bias(&errors)).transpose()?;
-        Ok::<_, Error>(calibration)
+        let calibration = Calibration::new(&model, &detector, &scores, false_alarms)?;
+        Ok::<_, Error>(match errors.is_empty() {
+            true => calibration,
+            false => calibration.with_estimate(EstimateRule::fitted(&errors, DELTA)?),
+        })
     })?;
     Ok(PyCalibration(made))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use evenkeel::answer::AnswerKind;
 use evenkeel::defence::DefenceKind;
-use evenkeel::detect::{DetectorKind, Outputs, ViewOutputs};
+use evenkeel::detect::{DELTA, DetectorKind, Interval, Outputs, ViewOutputs};
 use evenkeel::{Error, Pipeline, Policy, Random, Verdict, ViewSet};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -61,7 +61,7 @@ impl PyPipeline {
             let calibration = &calibration.get().0;
             let detector = calibration.detector(&own.model, heads_for(&calibration.score)?).or_raise()?;
             pipeline = pipeline.with_detector(detector).with_threshold(calibration.threshold);
-            pipeline.estimate = calibration.bias.map(|bias| (bias, 0.05));
+            pipeline.estimate = calibration.estimate_rule(DELTA).or_raise()?;
         }
         pipeline.threshold = parts.threshold.or(pipeline.threshold);
         Ok(Self(pipeline))
@@ -138,7 +138,12 @@ impl PyPipeline {
         dict.set_item("defended", verdict.defended)?;
         dict.set_item("voted", verdict.voted)?;
         dict.set_item("trace", trace(&verdict.trace))?;
-        dict.set_item("expected_error", verdict.estimate.map(|e| (e.error, e.within)))?;
+        dict.set_item("expected_error", verdict.estimate.as_ref().map(|e| e.error))?;
+        let interval = verdict.estimate.as_ref().and_then(|e| match e.interval {
+            Interval::Within { low, high, .. } => Some((low, high)),
+            _ => None,
+        });
+        dict.set_item("error_interval", interval)?;
         let certificate = verdict.certificate.map(|c| (c.class, c.radius, c.probability, c.alpha));
         dict.set_item("certificate", certificate)?;
         Ok(dict)

@@ -150,7 +150,8 @@ impl Question {
         if self.wants.score || !choice.always && hosted.threshold().is_some() && !choice.is_plain() {
             pipeline = pipeline.with_detector(hosted.detector.clone());
             pipeline.threshold = hosted.threshold().filter(|_| !choice.always);
-            pipeline.estimate = hosted.calibration.as_ref().and_then(|c| c.bias).map(|bias| (bias, 0.05));
+            let rule = hosted.calibration.as_ref().map(|c| c.estimate_rule(evenkeel::detect::DELTA));
+            pipeline.estimate = rule.transpose()?.flatten();
         }
         Ok(pipeline)
     }

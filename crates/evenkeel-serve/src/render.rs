@@ -17,6 +17,7 @@ pub(crate) fn verdict_json(model: &Model, verdict: &Verdict) -> Value {
         "voted": verdict.voted,
         "certificate": verdict.certificate.map(certificate_json),
         "expected_error": verdict.estimate.as_ref().map(|e| e.error),
+        "estimate": verdict.estimate.as_ref().map(|e| e.json(model)),
     })
 }
 

@@ -68,6 +68,7 @@ impl Alarm {
             threshold: self.threshold,
             images: self.images,
             bias: None,
+            residuals: Vec::new(),
             views: settings.views.set.clone(),
         }
     }

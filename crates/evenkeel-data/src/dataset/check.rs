@@ -67,7 +67,7 @@ impl Check {
         *self.sizes.entry(size).or_default() += 1;
         let mut amounts: BTreeMap<usize, u64> = BTreeMap::new();
         match truth {
-            Truth::Unlabelled => {}
+            Truth::Unlabelled | Truth::Given(_) => {}
             Truth::Class(class) => drop(amounts.insert(class, 1)),
             Truth::Labels(map) => {
                 let mut pixels = vec![0u64; usize::from(u16::MAX) + 1];

@@ -18,6 +18,8 @@ pub(crate) enum FileTruth {
     Unlabelled,
     Class(usize),
     LabelFile(PathBuf),
+    /// A word or the path of a file, which the network's task reads.
+    Given(String),
 }
 
 /// How the numbers in label files become class indices.
@@ -57,6 +59,7 @@ impl Source for FileSource {
         let truth = match &item.truth {
             FileTruth::Unlabelled => Truth::Unlabelled,
             FileTruth::Class(class) => Truth::Class(*class),
+            FileTruth::Given(given) => Truth::Given(given.clone()),
             FileTruth::LabelFile(path) => {
                 let map = self.rule.load(path)?;
                 if map.size() != image.size() {
@@ -80,6 +83,7 @@ impl Source for FileSource {
         let truth = match &item.truth {
             FileTruth::Unlabelled => Truth::Unlabelled,
             FileTruth::Class(class) => Truth::Class(*class),
+            FileTruth::Given(given) => Truth::Given(given.clone()),
             FileTruth::LabelFile(_) => return preparation.apply(self.load(index)?),
         };
         let fault = |e| {

@@ -1,7 +1,8 @@
 //! A table that names pictures and their truths: CSV or Parquet.
 //!
 //! Columns: `image` (a path, relative to the table), and at most one of `label` (a class number, or a class name, numbered
-//! in sorted order) and `label_map` (the path of a label PNG). An optional `id` names the sample. Other columns are left alone.
+//! in sorted order), `label_map` (the path of a label PNG) and `truth` (a file, or words, that the network's task reads: maps of values, say). An optional `id` names the
+//! sample. Other columns are left alone.
 
 use super::files::{FileItem, FileSource, FileTruth, LabelRule};
 use super::walk::has_ending;
@@ -13,7 +14,7 @@ use std::path::Path;
 pub(super) const KIND: Kind = Kind {
     name: "manifest",
     about: "a CSV or Parquet table of pictures and labels",
-    layout: "a .csv or .parquet file with the columns image and label or label_map",
+    layout: "a .csv or .parquet file with the columns image and label, label_map or truth",
     preparation: Preparation::Native,
     list,
 };
@@ -25,6 +26,7 @@ struct Table {
     id: Option<Vec<String>>,
     label: Option<Vec<String>>,
     label_map: Option<Vec<String>>,
+    truth: Option<Vec<String>>,
 }
 
 fn list(path: &Path, request: &Request) -> Result<Listing> {
@@ -35,6 +37,10 @@ fn list(path: &Path, request: &Request) -> Result<Listing> {
     for (row, image) in table.image.iter().enumerate() {
         let picture = folder.join(image);
         let truth = match (&table.label, &table.label_map) {
+            (None, None) if table.truth.is_some() => table.truth.as_ref().map(|given| {
+                let file = folder.join(&given[row]);
+                FileTruth::Given(if file.is_file() { file.display().to_string() } else { given[row].clone() })
+            }),
             (Some(label), _) => names.iter().position(|name| *name == label[row]).map(FileTruth::Class),
             (None, Some(map)) => Some(FileTruth::LabelFile(folder.join(&map[row]))),
             (None, None) => Some(FileTruth::Unlabelled),
@@ -107,6 +113,7 @@ impl Table {
                 "id" => table.id = Some(cells),
                 "label" => table.label = Some(cells),
                 "label_map" => table.label_map = Some(cells),
+                "truth" => table.truth = Some(cells),
                 _ => {}
             }
         }

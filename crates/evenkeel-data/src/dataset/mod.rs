@@ -143,6 +143,8 @@ pub enum Truth {
     Labels(LabelMap),
     /// The objects in it.
     Objects(Vec<Object>),
+    /// A word or the path of a file, which the network's task reads.
+    Given(String),
 }
 
 /// A true object in an image.

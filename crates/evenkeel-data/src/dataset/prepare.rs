@@ -85,6 +85,9 @@ impl Preparation {
                     objects.iter().map(|object| window.object(object)).collect();
                 Truth::Objects(moved.map_err(|e| slip(e.to_string()))?)
             }
+            Truth::Given(_) => {
+                return Err(slip("a truth that the task reads has the picture's own size".into()));
+            }
             other => other.clone(),
         };
         Ok(Sample { id: sample.id, image, truth })

@@ -50,7 +50,7 @@ fn cell(sample: &Sample, palette: &Palette) -> Result<Image> {
     let sample = fitted.apply(sample.clone()).map_err(|offender| Error::Offenders(vec![offender]))?;
     let slip = |e: evenkeel::Error| Error::Request(e.to_string());
     Ok(match &sample.truth {
-        Truth::Unlabelled => sample.image,
+        Truth::Unlabelled | Truth::Given(_) => sample.image,
         Truth::Labels(map) => map.overlaid(&sample.image, palette, OPACITY).map_err(slip)?,
         Truth::Objects(objects) => with_objects(sample.image, objects),
         Truth::Class(class) => with_number(sample.image, *class),

@@ -209,7 +209,7 @@ def detect(
     head: Optional[_Path] = None,
     bank: Optional[_Path] = None,
     progress: _Progress = None,
-) -> list[tuple[float, Optional[tuple[float, float]]]]: ...
+) -> list[tuple[float, Optional[float]]]: ...
 def calibrate(
     model: Model,
     images: Sequence[Image],

@@ -24,8 +24,6 @@ class Detection:
     score: float
     #: How wrong the answer probably is, from 0 to 1; None for objects.
     expected_error: Optional[float]
-    #: What that may be off by.
-    expected_error_within: Optional[float]
 
 
 def _spec(model: Model, detector: Union[str, Spec], settings: dict[str, Setting]) -> tuple[str, dict[str, Setting]]:
@@ -44,7 +42,7 @@ def detect(
     detector: Union[str, Spec] = "variance",
     *,
     bias: Optional[float] = None,
-    delta: float = 0.05,
+    delta: float = 0.1,
     head: File = None,
     bank: File = None,
     progress: Progress = False,
@@ -58,14 +56,14 @@ def detect(
     True
 
     bias: the bias of the error estimate, from a calibration with labels
-    delta: the probability that the expected error is off by more than its bound
+    delta: the share of images on which an interval of the error may fail
     head, bank: files, for detectors that need a head
     """
     pair = _spec(model, detector, settings)
     batch = Batch(image)
     with told(progress, len(batch), "detect") as bar:
         seen = _core.detect(model._core, batch.images, pair, bias, delta, head, bank, bar)
-    return batch.answer([Detection(score, *(error or (None, None))) for score, error in seen])
+    return batch.answer([Detection(score, error) for score, error in seen])
 
 
 @documented(detector="")

@@ -63,8 +63,10 @@ class Verdict:
     image: Any
     #: The defence's steps.
     trace: list[Record]
-    #: The expected error of the answer and what it may be off by, if the calibration had labels.
-    expected_error: Optional[tuple[float, float]]
+    #: The expected error of the answer, if the calibration had labels.
+    expected_error: Optional[float]
+    #: What it lies between on nine of ten images like those of the calibration; None with an alarm.
+    error_interval: Optional[tuple[float, float]]
     #: What is certain about the answer, for a vote over noise.
     certificate: Optional[Certificate]
     _given: _core.Image = field(repr=False)

@@ -5,7 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use evenkeel::detect::{expected_error, fit_bias, threshold_for};
+use evenkeel::detect::{
+    EstimateRule, Interval, LabelledCells, expected_error, fit_bias, images_for, theorem_half_width,
+    threshold_for,
+};
 
 use super::chart::{Plot, Series};
 use super::detection::{Detections, clean_work, figure, title};
@@ -17,8 +20,23 @@ use crate::record::Detected;
 
 /// The share of clean images that may raise an alarm.
 const FALSE_ALARMS: f64 = 0.05;
-/// The probability that an error estimate is off by more than its bound.
-const DELTA: f64 = 0.05;
+/// The share of images on which the interval of an error estimate may fail.
+const DELTA: f64 = 0.1;
+
+/// An estimate held against the truth.
+struct Judged {
+    estimate: f64,
+    error: f64,
+    /// Whether the conformal interval holds; none if there is no interval.
+    held: Option<bool>,
+    /// Whether the theorem's half-width does.
+    theorem: bool,
+}
+
+/// What an image gives to a calibration, if anything of it is labelled.
+fn labelled(detected: &Detected) -> Option<LabelledCells> {
+    Some(LabelledCells { variances: detected.variances.clone(), error: detected.true_error? })
+}
 
 /// Images in two halves, every other one in the order of their names.
 struct Halves<'a>(BTreeMap<&'a str, bool>);
@@ -155,59 +173,99 @@ pub(super) fn calibration(
     let detector = card.detectors.iter().position(|d| d.spec.estimates_error())?;
     let clean = detections.of(clean_work(design, subject)?, detector)?;
     let halves = Halves::of(clean);
-    let biases = halves.crossed(clean, |others| {
-        let pairs: Vec<(Vec<f32>, f64)> =
-            others.iter().filter_map(|d| Some((d.variances.clone(), d.true_error?))).collect();
-        fit_bias(&pairs).ok()
+    // each half is judged by what the other half's clean images say; too few of them give no interval
+    let rules = halves.crossed(clean, |others| {
+        let known: Vec<LabelledCells> = others.iter().filter_map(|d| labelled(d)).collect();
+        let bias_alone = || {
+            let pairs: Vec<_> = known.iter().map(|c| (c.variances.clone(), c.error)).collect();
+            Some(EstimateRule { bias: Some(fit_bias(&pairs).ok()?), ..EstimateRule::plain(DELTA) })
+        };
+        EstimateRule::fitted(&known, DELTA).ok().or_else(bias_alone)
     })?;
+    let promised = rules.iter().all(|rule| !rule.residuals.is_empty());
+    let promise = match promised {
+        true => format!(
+            "The interval is promised to hold on {:.0} % of images like the clean ones; of attacked and corrupted images nothing is promised.",
+            100.0 * (1.0 - DELTA)
+        ),
+        false => format!(
+            "There are too few clean labelled images in each half to promise an interval that holds on {:.0} %: it takes {}.",
+            100.0 * (1.0 - DELTA),
+            (images_for(DELTA) * 4).div_ceil(3)
+        ),
+    };
+    let head = [
+        "images",
+        "estimated",
+        "true",
+        "mean difference",
+        "within the conformal interval",
+        "within the theorem's half-width (if its assumptions held)",
+    ];
     let mut table = Table {
         name: format!("{}-error-estimate", card.rule.name),
         title: format!("{}: estimated and true errors", card.rule.name),
-        head: ["images", "estimated", "true", "mean difference", "within the bound"]
-            .map(String::from)
-            .to_vec(),
-        notes: vec![format!(
-            "The bias is fitted, for each half of the images, on the clean images of the other half. The bound should hold on {:.0} % of images like \
-             those.",
-            100.0 * (1.0 - DELTA)
-        )],
+        head: head.map(String::from).to_vec(),
+        notes: vec![
+            "Bias and interval are fitted, for each half of the images, on the clean images of the other half; cells without a label take no part.".into(),
+            promise,
+        ],
         ..Table::default()
     };
     let mut groups = ["clean", "attacked", "corrupted"].map(|name| Series::marks(name, Vec::new()));
-    let mut margin: f64 = 0.0;
+    let widest = |rule: &EstimateRule| match rule.interval(0.0) {
+        Ok(Interval::Within { high, .. }) => high,
+        _ => 0.0,
+    };
+    let margin = rules.iter().map(widest).fold(0.0, f64::max);
     for (number, work) in design.works.iter().enumerate().filter(|(_, w)| w.subject == subject) {
         if work.draw != design.experiment.seeds[0] {
             continue;
         }
         let Some(found) = detections.of(number, detector) else { continue };
-        let pairs: Vec<(f64, f64, usize)> = found
-            .iter()
-            .filter_map(|(id, d)| {
-                let estimate = expected_error(&d.variances, biases[halves.place(id)]);
-                Some((estimate.min(1.0), d.true_error?, d.cells))
+        let judge = |(id, d): (&String, &Detected)| {
+            let rule = &rules[halves.place(id)];
+            let (estimate, error) = (expected_error(&d.variances, rule.bias.unwrap_or(0.0)), d.true_error?);
+            let half_width = theorem_half_width(1.0, d.cells, DELTA);
+            Some(Judged {
+                estimate,
+                error,
+                held: match rule.interval(estimate) {
+                    Ok(Interval::Within { low, high, .. }) => Some((low..=high).contains(&error)),
+                    _ => None,
+                },
+                theorem: (estimate - error).abs() <= half_width,
             })
-            .collect();
-        let mean = |of: &dyn Fn(&(f64, f64, usize)) -> f64| {
-            pairs.iter().map(of).sum::<f64>() / pairs.len().max(1) as f64
         };
-        let bound = |cells: usize| ((1.0 / DELTA).ln() / cells.max(1) as f64).sqrt();
-        let held = mean(&|(e, t, cells)| f64::from(u8::from((e - t).abs() <= bound(*cells))));
+        let judged: Vec<Judged> = found.iter().filter_map(judge).collect();
+        if judged.is_empty() {
+            continue;
+        }
+        let mean = |of: &dyn Fn(&Judged) -> f64| judged.iter().map(of).sum::<f64>() / judged.len() as f64;
+        let share =
+            |of: &dyn Fn(&Judged) -> bool| format!("{:.0} %", 100.0 * mean(&|j| f64::from(u8::from(of(j)))));
+        let coverage = match judged.iter().all(|j| j.held.is_some()) {
+            true => share(&|j| j.held == Some(true)),
+            false => "not promised".into(),
+        };
         table.rows.push(vec![
             Entry::words(title(design, work)),
-            Entry::words(format!("{:.3}", mean(&|p| p.0))),
-            Entry::words(format!("{:.3}", mean(&|p| p.1))),
-            Entry::words(format!("{:.3}", mean(&|p| (p.0 - p.1).abs()))),
-            Entry::words(format!("{:.0} %", 100.0 * held)),
+            Entry::words(format!("{:.3}", mean(&|j| j.estimate))),
+            Entry::words(format!("{:.3}", mean(&|j| j.error))),
+            Entry::words(format!("{:.3}", mean(&|j| (j.estimate - j.error).abs()))),
+            Entry::words(coverage),
+            Entry::words(share(&|j| j.theorem)),
         ]);
         let group = match card.columns[work.column].threat {
             Threat::Clean | Threat::Foreign { .. } => 0,
             Threat::Attack(_) => 1,
             Threat::Corruption { .. } => 2,
         };
-        groups[group].points.extend(pairs.iter().map(|p| (p.0, p.1)));
-        margin = pairs.iter().map(|p| bound(p.2)).fold(margin, f64::max);
+        groups[group].points.extend(judged.iter().map(|j| (j.estimate, j.error)));
     }
-    let unit = Some((0.0, 1.0));
+    // probabilities have errors up to 1; values have their own range
+    let most = groups.iter().flat_map(|g| &g.points).fold(0.0f64, |most, p| most.max(p.0).max(p.1));
+    let unit = Some((0.0, most.max(1.0)));
     let plot = Plot {
         across: "estimated error".into(),
         up: "true error".into(),
@@ -216,6 +274,6 @@ pub(super) fn calibration(
         y: unit,
         diagonal: Some(margin),
     };
-    let caption = "Error estimates, one mark an image; between the dashed lines the bound holds";
+    let caption = "Error estimates, one mark an image; between the dashed lines the conformal interval holds";
     Some((table, figure(caption, &plot.svg())))
 }

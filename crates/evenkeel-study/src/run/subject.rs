@@ -12,14 +12,14 @@ use evenkeel::model::{Contract, Letterbox, Model, ModelFile};
 use evenkeel::objective::Bank;
 use evenkeel::objective::head::Head;
 use evenkeel::pipeline::Pipeline;
-use evenkeel::task::Truth;
+use evenkeel::task::{Truth, TruthSource};
 
 use super::count::counted;
 use crate::experiment::spec::preparation;
 use crate::experiment::{Experiment, SubjectCard, SubjectRule};
 use crate::key::Key;
 use crate::{Error, Result};
-use evenkeel_data::coco_instances::{countable, framed};
+use evenkeel_data::coco_instances::{countable, framed, objects_of};
 use evenkeel_data::dataset::{self, Dataset, Request, Subset};
 use evenkeel_data::metric::instance::TrueInstance;
 
@@ -159,6 +159,13 @@ impl Subject {
             dataset::Truth::Class(class) => Truth::of_class(class),
             dataset::Truth::Labels(map) => Truth::of_labels(self.model.fit_labels(&map)?),
             dataset::Truth::Unlabelled => return complain("has no truth; a study needs one".into()),
+            dataset::Truth::Given(given) => {
+                let frame = self.model.framing(sample.image.size())?;
+                let (picture, classes) = (Path::new(&sample.id), self.model.class_info());
+                let source =
+                    TruthSource { given: &given, picture, frame: &frame, classes, objects: objects_of };
+                self.model.task.read_truth(&source)?
+            }
             dataset::Truth::Objects(all) => {
                 let frame = self.model.framing(sample.image.size())?;
                 let framed = framed(&all, &self.model.class_ids, &frame);

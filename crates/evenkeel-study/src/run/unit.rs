@@ -236,11 +236,13 @@ impl<'a> Evaluator<'a> {
             }
             let views = detector.views.draw(&Random::new(detector.seed));
             let outputs = ViewOutputs::at(model, image, &views, Outputs::Softmax)?;
-            let variances = outputs.cell_variances();
-            let cells = variances.len();
-            let true_error = outputs.true_error(model, &self.sample.truth)?;
-            let score = evenkeel::detect::expected_error(&variances, 0.0);
-            Ok(Detected { score, variances: grouped(variances), cells, true_error })
+            let score = evenkeel::detect::expected_error(&outputs.cell_variances(), 0.0);
+            // cells without a label take no part in the estimate that is held against the truth
+            let Some(known) = outputs.labelled(model, &self.sample.truth)? else {
+                return Ok(Detected { score, variances: Vec::new(), cells: 0, true_error: None });
+            };
+            let cells = known.variances.len();
+            Ok(Detected { score, variances: grouped(known.variances), cells, true_error: Some(known.error) })
         })?;
         Ok(self.entry(key, Body::Detected(detected), cost, 0.0))
     }

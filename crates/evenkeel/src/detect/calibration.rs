@@ -1,10 +1,11 @@
 //! Calibration: a threshold from clean images, kept in a file with the fingerprint of the model it belongs to.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Detector, DetectorSpec, Heads};
+use super::conformal::{rank, threshold_for};
+use super::{Detector, DetectorSpec, EstimateRule, Heads};
 use crate::error::{Error, Result};
 use crate::image::write_atomically;
 use crate::model::Model;
@@ -29,33 +30,20 @@ pub struct Calibration {
     /// The error estimate's bias, if labels were given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bias: Option<f64>,
+    /// |error − estimate| of the labelled images that the bias was not fitted on, in rising order: what intervals are made of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub residuals: Vec<f64>,
     /// The views.
     pub views: ViewSet,
-}
-
-/// The smallest threshold that at most this share of the scores exceeds.
-///
-/// # Errors
-/// If there are no scores or the rate is not from 0 to 1.
-pub fn threshold_for(scores: &[f64], false_alarm_rate: f64) -> Result<f64> {
-    if scores.is_empty() || scores.iter().any(|s| !s.is_finite()) {
-        return Err(Error::setting("calibration", "needs clean images with finite scores"));
-    }
-    if !(0.0..=1.0).contains(&false_alarm_rate) {
-        return Err(Error::setting("false alarm rate", format!("{false_alarm_rate} is not from 0 to 1")));
-    }
-    let mut sorted = scores.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let may_exceed = ((scores.len() as f64 * false_alarm_rate).floor() as usize).min(scores.len() - 1);
-    Ok(sorted[scores.len() - 1 - may_exceed])
 }
 
 impl Calibration {
     /// From the scores of clean images.
     ///
     /// # Errors
-    /// As [`threshold_for`].
+    /// As [`threshold_for`], and if there are too few images to promise the rate, saying how many it takes.
     pub fn new(model: &Model, detector: &Detector, scores: &[f64], false_alarm_rate: f64) -> Result<Self> {
+        rank(scores.len(), false_alarm_rate, "the false alarm rate")?;
         Ok(Self {
             model: model.hash.clone(),
             score: detector.name.clone(),
@@ -64,8 +52,31 @@ impl Calibration {
             threshold: threshold_for(scores, false_alarm_rate)?,
             images: scores.len(),
             bias: None,
+            residuals: Vec::new(),
             views: detector.views.clone(),
         })
+    }
+
+    /// The same with an error estimate fitted on clean labelled images.
+    #[must_use]
+    pub fn with_estimate(self, rule: EstimateRule) -> Self {
+        Self { bias: rule.bias, residuals: rule.residuals, ..self }
+    }
+
+    /// How errors are estimated, with intervals that may fail on a share `delta` of images; none if no labels were given.
+    ///
+    /// # Errors
+    /// If there are too few labelled images for `delta`, saying how many it takes.
+    pub fn estimate_rule(&self, delta: f64) -> Result<Option<EstimateRule>> {
+        let Some(bias) = self.bias else { return Ok(None) };
+        let rule = EstimateRule { bias: Some(bias), delta, residuals: self.residuals.clone() };
+        rule.interval(0.0)?;
+        Ok(Some(rule))
+    }
+
+    /// Where the calibration of a network lies: its own name ending in `.calibration.toml`.
+    pub fn path_beside(network: &Path) -> PathBuf {
+        network.with_extension("calibration.toml")
     }
 
     /// The detector that it was made with, for the model that it belongs to.

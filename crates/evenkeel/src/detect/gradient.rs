@@ -4,11 +4,11 @@
 //! image's, is an objective on scores ([`VarianceObjective`]): dV/du_i = 2 m_i (u_i − p)/n_i, dV/dp = −Σ_i of these, each led through the softmax. The
 //! variance of one-hot answers, which has no gradient, is led by that of the probabilities.
 
-use super::{Detector, Measure, Outputs, probabilities};
+use super::{Detector, Measure, Outputs, compared};
 use crate::error::{Error, Result};
 use crate::image::Image;
 use crate::model::Model;
-use crate::network::{Extents, Tensor};
+use crate::network::{Extents, Tensor, pull_softmax};
 use crate::objective::{Compared, Progress, Seen, Terms, ViewObjective, ViewTerm};
 use crate::random::Random;
 use crate::task::Readout;
@@ -18,14 +18,17 @@ use crate::view::{DrawnView, ViewSet};
 struct VarianceObjective<'a> {
     views: &'a ViewSet,
     seed: u64,
+    readout: Readout,
 }
 
-/// The pullback of the softmax over the channels of every cell.
-fn pull_softmax(probabilities: &[f32], cotangent: &[f32], extents: Extents) -> Vec<f32> {
-    let cells = extents.cells();
-    let mut along = vec![0.0f32; cells];
-    probabilities.iter().zip(cotangent).enumerate().for_each(|(i, (p, c))| along[i % cells] += p * c);
-    probabilities.iter().zip(cotangent).enumerate().map(|(i, (p, c))| p * (c - along[i % cells])).collect()
+impl VarianceObjective<'_> {
+    /// From a cotangent on what is compared to one on the scores.
+    fn pull(&self, compared: &[f32], cotangent: &[f32], extents: Extents) -> Vec<f32> {
+        match self.readout {
+            Readout::Classes => pull_softmax(compared, cotangent, extents),
+            _ => cotangent.to_vec(),
+        }
+    }
 }
 
 impl ViewObjective for VarianceObjective<'_> {
@@ -38,7 +41,7 @@ impl ViewObjective for VarianceObjective<'_> {
             let scores = tensors.first().ok_or_else(|| Error::mismatch("scores", "one tensor", "none"))?;
             scores.check_finite("scores")?;
             let extents = scores.extents("scores")?;
-            Ok((probabilities(scores, extents, Outputs::Softmax), extents))
+            Ok((compared(self.readout, scores, extents, Outputs::Softmax), extents))
         };
         let (answer, extents) = own(base)?;
         let flat = extents.cells() == 1;
@@ -58,9 +61,9 @@ impl ViewObjective for VarianceObjective<'_> {
             let on_map: Vec<f32> = differences.iter().map(|d| 2.0 * d / in_sight).collect();
             on_base.iter_mut().zip(&on_map).for_each(|(b, m)| *b -= m);
             let on_view = undo.as_ref().map_or(on_map.clone(), |undo| undo.pullback(&on_map, form.channels));
-            on_seen.push(vec![pull_softmax(&shown, &on_view, form)]);
+            on_seen.push(vec![self.pull(&shown, &on_view, form)]);
         }
-        Ok(Compared { value, base: vec![pull_softmax(&answer, &on_base, extents)], seen: on_seen })
+        Ok(Compared { value, base: vec![self.pull(&answer, &on_base, extents)], seen: on_seen })
     }
 }
 
@@ -92,7 +95,8 @@ impl Detector {
                 Err(Error::setting(format!("detector {}", self.name), reason))
             }
             Measure::Variance(_) | Measure::Error => {
-                let objective = VarianceObjective { views: &self.views, seed: self.seed };
+                let objective =
+                    VarianceObjective { views: &self.views, seed: self.seed, readout: model.task.readout() };
                 let views = vec![ViewTerm { weight: 1.0, objective: &objective }];
                 let terms = Terms { output: None, feature: &model.output, losses: vec![], views };
                 let seen = terms.evaluate(&*model.network, image, Progress::ONCE, &random, true)?;

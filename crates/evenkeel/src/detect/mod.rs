@@ -1,11 +1,12 @@
 //! Detection: is this image one the network can be trusted on? Every score is larger for stranger images.
 //!
-//! Output variance: Σ over views of ‖undo_i(p(view_i(x))) − p(x)‖² over the overlap, per cell, on softmax outputs or one-hot answers;
+//! Output variance: Σ over views of ‖undo_i(p(view_i(x))) − p(x)‖² over the overlap, per cell, on softmax outputs or one-hot answers; on values as they are;
 //! for instances, how much the objects disagree (`instances`).
 //! The others are minus the mean of an objective on views: equivariance, invariance, rotation, contrastive. A threshold is calibrated
 //! on clean images to a false-alarm rate.
 
 mod calibration;
+mod conformal;
 mod estimate;
 mod gradient;
 mod instances;
@@ -15,8 +16,11 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use calibration::{Calibration, threshold_for};
-pub use estimate::{ErrorEstimate, expected_error, fit_bias};
+pub use calibration::Calibration;
+pub use conformal::{images_for, rank, threshold_for};
+pub use estimate::{
+    DELTA, ErrorEstimate, EstimateRule, Interval, LabelledCells, expected_error, fit_bias, theorem_half_width,
+};
 pub use instances::instance_variance;
 pub use look::Look;
 pub use table::{DETECTORS, DetectorKind, DetectorSettings, DetectorSpec};
@@ -149,15 +153,14 @@ impl Detector {
         }
     }
 
-    /// The score of an image and, if a bias and a probability are given, the error estimate, from one round of passes.
+    /// The score of an image and, if a rule is given, the error estimate, from one round of passes.
     ///
     /// # Errors
     /// If the network refuses a view.
-    pub fn detect(&self, model: &Model, image: &Image, estimate: Option<(f64, f64)>) -> Result<Detection> {
+    pub fn detect(&self, model: &Model, image: &Image, estimate: Option<&EstimateRule>) -> Result<Detection> {
         let Look { score, outputs, scores } = self.look(model, image, estimate.is_some())?;
         let estimate = outputs.zip(estimate);
-        let estimate =
-            estimate.map(|(outputs, (bias, delta))| ErrorEstimate::from_outputs(&outputs, bias, delta));
+        let estimate = estimate.map(|(outputs, rule)| ErrorEstimate::from_outputs(model, &outputs, rule));
         Ok(Detection { score, estimate: estimate.transpose()?, scores })
     }
 }
@@ -176,6 +179,8 @@ pub struct Detection {
 
 /// The outputs of an image and of its views, brought back to the image's own grid.
 pub struct ViewOutputs {
+    /// What they are: probabilities of classes, or values.
+    pub readout: Readout,
     /// Form of the outputs.
     pub extents: Extents,
     /// The image's own.
@@ -225,7 +230,7 @@ impl ViewOutputs {
         let look = |(view, scores): &(View, Tensor)| {
             scores.check_finite(&model.output)?;
             let seen = scores.extents(&model.output)?;
-            let map = probabilities(scores, seen, outputs);
+            let map = compared(model.task.readout(), scores, seen, outputs);
             // a classifier's answer has no place to be brought back to
             Ok(match flat {
                 true => (map, vec![1.0]),
@@ -236,7 +241,8 @@ impl ViewOutputs {
             })
         };
         let views = seen.par_iter().map(look).collect::<Result<Vec<_>>>()?;
-        Ok(Self { extents, base: probabilities(base, extents, outputs), views })
+        let readout = model.task.readout();
+        Ok(Self { readout, extents, base: compared(readout, base, extents, outputs), views })
     }
 
     /// Σ over views of the mean squared distance per cell in sight.
@@ -249,6 +255,14 @@ impl ViewOutputs {
             map.iter().zip(&self.base).enumerate().map(square).sum::<f64>() / in_sight.max(1.0)
         };
         self.views.iter().map(view).sum()
+    }
+}
+
+/// What is compared of scores: probabilities, one-hot answers, or the values themselves.
+fn compared(readout: Readout, scores: &Tensor, extents: Extents, outputs: Outputs) -> Vec<f32> {
+    match readout {
+        Readout::Classes => probabilities(scores, extents, outputs),
+        _ => scores.data().to_vec(),
     }
 }
 

@@ -92,8 +92,10 @@ fn calibrations_belong_to_their_model() {
     let [mut model, _] = models();
     model.hash = "abc".into();
     let detector = detector("variance", &model);
-    let calibration = Calibration::new(&model, &detector, &[0.1, 0.2, 0.3], 0.34).unwrap();
-    assert_eq!(calibration.threshold, 0.2);
+    let calibration = Calibration::new(&model, &detector, &[0.1, 0.2, 0.3, 0.4], 0.4).unwrap();
+    assert_eq!(calibration.threshold, 0.3);
+    let sentence = Calibration::new(&model, &detector, &[0.1; 15], 0.05).unwrap_err().to_string();
+    assert!(sentence.contains("it takes 19"), "{sentence}");
     calibration.save(&path).unwrap();
     assert_eq!(Calibration::load(&path, &model).unwrap(), calibration);
     model.hash = "def".into();
@@ -106,15 +108,24 @@ fn the_error_estimate_follows_its_formula() {
     let [_, model] = models();
     let image = picture((16, 24), 1);
     let views = ViewSet::standard();
-    let estimate = ErrorEstimate::of(&model, &image, &views, 1, 0.1, 0.05).unwrap();
+    let rule = |bias: f64, delta: f64| EstimateRule { bias: Some(bias), delta, residuals: Vec::new() };
+    let estimate = ErrorEstimate::of(&model, &image, &views, 1, &rule(0.1, 0.05)).unwrap();
     let n = estimate.variances.len() as f64;
     let by_hand: f64 = estimate.variances.iter().map(|v| (f64::from(*v) + 0.01).sqrt()).sum::<f64>() / n;
     assert!((estimate.error - (2.0 / std::f64::consts::PI).sqrt() * by_hand).abs() < 1e-12);
-    assert!((estimate.within - (20.0f64.ln() / n).sqrt()).abs() < 1e-12);
-    assert_eq!(estimate.confidence, 0.95);
-    let more = ErrorEstimate::of(&model, &image, &views, 1, 0.5, 0.05).unwrap();
+    assert!((estimate.theorem_half_width.unwrap() - (20.0f64.ln() / n).sqrt()).abs() < 1e-12);
+    assert_eq!(estimate.interval, Interval::NotCalibrated);
+    assert!(estimate.words(&model).contains("no interval") && !estimate.words(&model).contains('±'));
+    let with = EstimateRule { residuals: (1..20).map(|i| 0.01 * f64::from(i)).collect(), ..rule(0.1, 0.05) };
+    let with = ErrorEstimate::of(&model, &image, &views, 1, &with).unwrap();
+    let Interval::Within { low, high, images: 19 } = with.interval else { panic!("{:?}", with.interval) };
+    assert!((high - with.error - 0.19).abs() < 1e-12 && low == (with.error - 0.19).max(0.0));
+    assert_eq!(with.json(&model)["interval"]["coverage"], 0.95);
+    let alarmed = with.alarmed();
+    assert!(alarmed.json(&model)["interval"].is_null() && alarmed.words(&model).contains("raises the alarm"));
+    let more = ErrorEstimate::of(&model, &image, &views, 1, &rule(0.5, 0.05)).unwrap();
     assert!(more.error > estimate.error);
-    assert!(ErrorEstimate::of(&model, &image, &views, 1, 0.1, 1.0).is_err());
+    assert!(ErrorEstimate::of(&model, &image, &views, 1, &rule(0.1, 1.0)).is_err());
     // fitted on images whose error is known, the estimate agrees with them on average
     let images = vec![(estimate.variances.clone(), 0.3), (vec![0.0; 10], 0.2)];
     let bias = fit_bias(&images).unwrap();
@@ -211,7 +222,7 @@ fn score_estimate_and_answer_share_their_passes() {
         let pipeline = Pipeline::new(model.clone())
             .with_detector(detector)
             .with_threshold(score + 1.0)
-            .with_estimate(0.1, 0.05);
+            .with_estimate(EstimateRule { bias: Some(0.1), ..EstimateRule::plain(0.05) });
         let mut verdict = None;
         let passes = count(&mut || verdict = Some(pipeline.run(&image).unwrap()));
         let verdict = verdict.unwrap();

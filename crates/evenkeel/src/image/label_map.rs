@@ -151,6 +151,22 @@ impl LabelMap {
         self.encoded(palette, Path::new("label map"))
     }
 
+    /// The labels as a grey PNG of 16 bits, in memory.
+    ///
+    /// # Errors
+    /// If the encoder fails.
+    pub fn encode_png16(&self) -> Result<Vec<u8>> {
+        let layout = Layout {
+            height: self.height,
+            width: self.width,
+            colour: png::ColorType::Grayscale,
+            depth: png::BitDepth::Sixteen,
+            palette: None,
+        };
+        let samples: Vec<u8> = self.labels.iter().flat_map(|l| l.to_be_bytes()).collect();
+        encode_png(&layout, &samples, Path::new("label map"))
+    }
+
     fn encoded(&self, palette: Option<&Palette>, path: &Path) -> Result<Vec<u8>> {
         let wide = self.labels.iter().any(|&l| l > 255);
         let mut layout = Layout {

@@ -167,8 +167,8 @@ impl Model {
         let side = 64usize.div_ceil(self.multiple) * self.multiple;
         let size = self.size.unwrap_or((side, side));
         let scores = self.scores(&Image::filled(size.0, size.1, 0.5))?;
-        self.task.predict(&scores, size)?;
         let classes = self.task.classes(&scores)?;
+        self.task.predict(&scores, size)?;
         for (what, count) in [
             ("names in the contract", self.class_names.len()),
             ("colours in the contract", self.palette.as_ref().map_or(0, |p| p.colours().len())),

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use crate::answer::{Answer, Answered, Certificate};
 use crate::attack::Estimator;
 use crate::defence::{Defence, Defended};
-use crate::detect::{Detector, ErrorEstimate};
+use crate::detect::{Detector, ErrorEstimate, EstimateRule};
 use crate::error::Result;
 use crate::image::Image;
 use crate::model::Model;
@@ -39,8 +39,8 @@ pub struct Pipeline {
     pub detector: Option<Arc<Detector>>,
     /// Scores above this raise the alarm. Only images that raise it are then defended and answered otherwise than by the network itself.
     pub threshold: Option<f64>,
-    /// The error estimate's bias, if an estimate is wanted, and the probability that its bound fails.
-    pub estimate: Option<(f64, f64)>,
+    /// How the answer's error is estimated, if that is wanted.
+    pub estimate: Option<EstimateRule>,
     /// The seed of the defence.
     pub seed: u64,
 }
@@ -101,10 +101,10 @@ impl Pipeline {
         Self { threshold: Some(threshold), ..self }
     }
 
-    /// The same with an error estimate of this bias, whose bound fails with probability `delta`.
+    /// The same with an error estimate by this rule ([`crate::Calibration::estimate_rule`] has one).
     #[must_use]
-    pub fn with_estimate(self, bias: f64, delta: f64) -> Self {
-        Self { estimate: Some((bias, delta)), ..self }
+    pub fn with_estimate(self, rule: EstimateRule) -> Self {
+        Self { estimate: Some(rule), ..self }
     }
 
     /// The same with a seed.
@@ -143,7 +143,8 @@ impl Pipeline {
     /// As [`Pipeline::run`].
     pub fn run_seeded(&self, image: &Image, seed: u64) -> Result<Verdict> {
         let model = &*self.model;
-        let seen = self.detector.as_ref().map(|d| d.detect(model, image, self.estimate)).transpose()?;
+        let seen =
+            self.detector.as_ref().map(|d| d.detect(model, image, self.estimate.as_ref())).transpose()?;
         let score = seen.as_ref().map(|seen| seen.score);
         let alarm = score.zip(self.threshold).map(|(score, threshold)| score > threshold);
         let active = alarm.unwrap_or(true);
@@ -151,6 +152,7 @@ impl Pipeline {
         let defended = active && self.defence.as_ref().is_some_and(|defence| !defence.is_none());
         let voted = active && self.vote().is_some();
         let (estimate, scores) = seen.map_or((None, None), |seen| (seen.estimate, seen.scores));
+        let estimate = if alarm == Some(true) { estimate.map(ErrorEstimate::alarmed) } else { estimate };
         // the detector has seen the image as it is, which is what is shown then
         let (prediction, scores, certificate) = match scores.filter(|_| !defended && !voted) {
             Some(scores) => (model.task.predict(&scores, image.size())?, scores, None),

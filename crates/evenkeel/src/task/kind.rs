@@ -3,7 +3,7 @@
 use evenkeel_network::zoo::Checkpoint;
 use serde::de::DeserializeOwned;
 
-use super::{Task, classification, instance, semantic};
+use super::{Task, classification, instance, regression, semantic};
 use crate::error::{Error, Result};
 use crate::network::TensorNames;
 
@@ -42,7 +42,14 @@ pub struct TaskKey {
 }
 
 /// Every task.
-pub static TASKS: &[TaskKind] = &[classification::KIND, semantic::KIND, instance::KIND];
+pub static TASKS: &[TaskKind] = &[
+    classification::KIND,
+    semantic::KIND,
+    instance::KIND,
+    regression::KIND,
+    #[cfg(test)]
+    super::counting::KIND,
+];
 
 impl TaskKind {
     /// The task of this name.

@@ -5,10 +5,13 @@
 //! own ([`ScoreLoss`]). A [`Truth`] and a [`Prediction`] are opaque: a task's folder adds constructors and typed accessors to them.
 
 pub mod classification;
+#[cfg(test)]
+mod counting;
 pub mod instance;
 mod kind;
 mod painting;
 mod prediction;
+pub mod regression;
 pub mod semantic;
 mod truth;
 
@@ -16,6 +19,7 @@ pub use classification::Classification;
 pub use kind::{OwnTensors, TASKS, TaskKey, TaskKind};
 pub use painting::{LegendEntry, Painting, ScaleBar};
 pub use prediction::{AnswerFile, ClassInfo, Prediction, PredictionData};
+pub use regression::Regression;
 pub use semantic::{Semantic, mean_iou};
 pub use truth::{Truth, TruthData, TruthSource};
 
@@ -126,6 +130,16 @@ pub trait Task: Send + Sync {
     /// # Errors
     /// If the words make no sense for the task.
     fn target(&self, wish: &str, truth: &Truth, classes: &ClassInfo<'_>, seed: u64) -> Result<Option<Truth>>;
+
+    /// The width of the range that errors of a cell lie in, for error estimates; `None` if there is none.
+    fn error_range(&self) -> Option<f64> {
+        Some(1.0)
+    }
+
+    /// What an error estimate is about, in a few words.
+    fn error_words(&self) -> String {
+        "one minus the probability of the truth, mean over cells".into()
+    }
 
     /// How wrong the outputs (probabilities or values `[channels, cells]`) are at every cell, `None` where nothing is known; for error estimates.
     ///

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::kind::{NO_TENSORS, no_table};
 use super::{
-    ClassInfo, Labels, Painting, Prediction, PredictionData, Readout, Task, TaskKind, Truth, TruthData,
-    TruthSource, argmax, class_count, permutation,
+    AnswerFile, ClassInfo, Labels, Painting, Prediction, PredictionData, Readout, Task, TaskKind, Truth,
+    TruthData, TruthSource, argmax, class_count, permutation,
 };
 use crate::error::{Error, Result};
 use crate::image::Image;
@@ -129,6 +129,11 @@ impl PredictionData for ClassAnswer {
 
     fn paint(&self, under: &Image, _: f32, classes: &ClassInfo<'_>) -> Result<Painting> {
         Ok(Painting { caption: Some(self.words(classes)), ..Painting::of(under.clone()) })
+    }
+
+    fn files(&self, classes: &ClassInfo<'_>) -> Result<Vec<AnswerFile>> {
+        let bytes = format!("{}\n", self.json(classes)).into_bytes();
+        Ok(vec![AnswerFile::Bytes { suffix: "classes.json", bytes }])
     }
 
     fn unframed(&self, _: &Letterbox) -> Result<Prediction> {
