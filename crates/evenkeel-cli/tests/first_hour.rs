@@ -91,8 +91,10 @@ fn data_sets_are_images_too() {
 #[test]
 fn an_alarm_is_exit_code_3() {
     let bench = bench();
-    let calibrated =
-        evenkeel(bench.path(), &["detect", NET, "--calibrate", "photos", "--calibration", "c.toml"]);
+    let calibrated = evenkeel(
+        bench.path(),
+        &["detect", NET, "--calibrate", "photos", "--calibration", "c.toml", "--false-alarms", "0.2"],
+    );
     assert_eq!(calibrated.status.code(), Some(0), "{}", complained(&calibrated));
     let detect =
         |file: &str| evenkeel(bench.path(), &["detect", NET, "photos", "--calibration", file, "--json"]);

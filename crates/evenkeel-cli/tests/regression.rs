@@ -112,12 +112,12 @@ fn depths_are_written_and_attacked() {
     );
     works(
         at,
-        &["predict", "depth.onnx", "out/scene_0.attacked.png", "out/scene_1.attacked.png", "--out", "after"],
+        &["predict", "depth.onnx", "out/images/scene_0.png", "out/images/scene_1.png", "--out", "after"],
     );
     for k in 0..2 {
         let truth = format!("scene_{k}.npy");
         let before = mean_error(at, &format!("out/scene_{k}.values.npy"), &truth);
-        let after = mean_error(at, &format!("after/scene_{k}.attacked.values.npy"), &truth);
+        let after = mean_error(at, &format!("after/scene_{k}.values.npy"), &truth);
         assert!(after > 3.0 * before, "scene {k}: {before} m before, {after} m after");
     }
     let detected = works(at, &["detect", "depth.onnx", "scene_0.png"]);

@@ -106,9 +106,9 @@ impl ValueComparison<'_> {
         }
         let mut predicted: BTreeMap<String, PathBuf> = BTreeMap::new();
         for path in files_under(self.predicted, &ENDINGS)? {
-            // of NAME.values.npy and NAME.png, a picture of the same answer, the values count
-            let values = stem_of(&path).ends_with(".values");
-            if values || !predicted.contains_key(&bare(&path)) {
+            // of NAME.values.npy, NAME.values.png and NAME.png, all of the same answer, the first that is there counts
+            let rank = |path: &Path| (stem_of(path).ends_with(".values"), has_ending(path, &["npy"]));
+            if predicted.get(&bare(&path)).is_none_or(|known| rank(&path) > rank(known)) {
                 predicted.insert(bare(&path), path);
             }
         }

@@ -148,6 +148,12 @@ impl Tally {
             let confused = confused.into_iter().map(|((is, said), pixels)| (is, said, pixels)).collect();
             return Ok(Self::Pixels { right, truth, predicted, confused });
         }
+        if let (Some(said), Some(is)) = (answer.values(), truth.values()) {
+            let wide = |values: &[f32]| values.iter().map(|v| f64::from(*v)).collect::<Vec<f64>>();
+            let tally = ValueTally::of(&wide(said.values()), &wide(is.values()));
+            let words = "the answer has another form than the truth, or is not finite";
+            return Ok(Self::Values(Box::new(tally.ok_or_else(|| Error::Request(words.into()))?)));
+        }
         if let Some((truths, frame)) = objects
             && let Some(found) = answer.unframed(frame)?.instances()
         {
