@@ -38,7 +38,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// ViewOutputs at every selected sample of a data set.
+    /// Looks at every selected sample of a data set.
     pub fn of(dataset: &Dataset) -> Self {
         let mut check = (0..dataset.selection.len())
             .into_par_iter()

@@ -250,7 +250,7 @@ impl Dataset {
         (0..self.len()).map(|position| self.sample(position))
     }
 
-    /// ViewOutputs at every selected sample once. With `skip_bad` those that are broken are taken out of the selection and
+    /// Looks at every selected sample once. With `skip_bad` those that are broken are taken out of the selection and
     /// remembered in `skipped`; without it any offender is an error that lists all of them.
     pub fn ready(mut self, skip_bad: bool) -> Result<Self> {
         let check = Check::of(&self);
