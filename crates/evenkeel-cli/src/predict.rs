@@ -162,7 +162,7 @@ impl Answering<'_> {
             "alarm": verdict.alarm,
             "defended": verdict.defended,
             "voted": verdict.voted,
-            "certificate": verdict.certificate.map(certificate_json),
+            "certificate": verdict.certificate.as_ref().map(Certificate::json),
             "expected_error": verdict.estimate.as_ref().map(|e| e.error),
             "estimate": verdict.estimate.as_ref().map(|e| e.json(model)),
         });
@@ -208,20 +208,7 @@ fn about(verdict: &Verdict) -> String {
     words + &verdict.certificate.as_ref().map(certificate_words).unwrap_or_default()
 }
 
-/// What is certain about a vote, for machines.
-fn certificate_json(certificate: Certificate) -> Value {
-    json!({
-        "class": certificate.class,
-        "count": certificate.count,
-        "draws": certificate.draws,
-        "probability": certificate.probability,
-        "radius_l2": certificate.radius,
-        "alpha": certificate.alpha,
-        "abstains": certificate.abstains(),
-    })
-}
-
-/// The same for people.
+/// What is certain about a vote, for people.
 fn certificate_words(certificate: &Certificate) -> String {
     match certificate.radius {
         Some(radius) => format!(

@@ -15,21 +15,9 @@ pub(crate) fn verdict_json(model: &Model, verdict: &Verdict) -> Value {
         "alarm": verdict.alarm,
         "defended": verdict.defended,
         "voted": verdict.voted,
-        "certificate": verdict.certificate.map(certificate_json),
+        "certificate": verdict.certificate.as_ref().map(Certificate::json),
         "expected_error": verdict.estimate.as_ref().map(|e| e.error),
         "estimate": verdict.estimate.as_ref().map(|e| e.json(model)),
-    })
-}
-
-fn certificate_json(certificate: Certificate) -> Value {
-    json!({
-        "class": certificate.class,
-        "count": certificate.count,
-        "draws": certificate.draws,
-        "probability": certificate.probability,
-        "radius_l2": certificate.radius,
-        "alpha": certificate.alpha,
-        "abstains": certificate.abstains(),
     })
 }
 

@@ -4,6 +4,8 @@
 //! answer is the same for every image within an L2 distance of σ·Φ⁻¹(p), up to a chance of α; else it abstains. The class is chosen by draws of its own:
 //! one chosen by the draws that are counted would be flattered by them.
 
+use serde_json::{Value, json};
+
 /// What is known of a vote over noise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
@@ -33,6 +35,19 @@ impl Certificate {
     /// Whether nothing is certified.
     pub fn abstains(&self) -> bool {
         self.radius.is_none()
+    }
+
+    /// The same for machines.
+    pub fn json(&self) -> Value {
+        json!({
+            "class": self.class,
+            "count": self.count,
+            "draws": self.draws,
+            "probability": self.probability,
+            "radius_l2": self.radius,
+            "alpha": self.alpha,
+            "abstains": self.abstains(),
+        })
     }
 }
 
