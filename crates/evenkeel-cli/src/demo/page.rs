@@ -3,7 +3,7 @@
 use super::trial::{EPSILON_255, Report};
 use anyhow::Result;
 use evenkeel_data::dataset::scenes::{SCENE_CLASSES, SCENE_COLOURS};
-use evenkeel_study::report::{STYLE, chart};
+use evenkeel_study::report::{STYLE, chart, picture};
 
 /// The whole page.
 pub(super) fn page(reports: &[Report], seconds: f64) -> Result<String> {
@@ -43,7 +43,8 @@ fn section(report: &Report) -> Result<String> {
         let pictures = panel.pictures.iter().map(|p| Ok(p.html()?)).collect::<Result<String>>()?;
         panels += &format!("<div class=\"panel {}\">{pictures}</div>", report.figure.replace(' ', "-"));
     }
-    let legend = if report.figure == "mIoU" { legend() } else { String::new() };
+    let scene_classes = || picture::legend(SCENE_CLASSES.into_iter().zip(SCENE_COLOURS));
+    let legend = if report.figure == "mIoU" { scene_classes() } else { String::new() };
     Ok(format!(
         "<section><h2>{}</h2><div class=\"figures\"><div><h3>{}</h3><table><tr><th>defence</th><th>clean</th><th>attacked</th></tr>\
          {rows}</table></div><div><h3>telling attacked pictures from clean ones</h3>{}{auroc}</div><div><h3>the defence's \
@@ -58,12 +59,4 @@ fn section(report: &Report) -> Result<String> {
 fn bar(share: f64) -> String {
     let percent = 100.0 * share;
     format!("<span class=\"bar\" style=\"--share:{percent:.1}%\">{percent:.1}</span>")
-}
-
-fn legend() -> String {
-    let entry = |(name, [r, g, b]): (&&str, &[u8; 3])| {
-        format!("<span><i style=\"background:rgb({r},{g},{b})\"></i>{name}</span>")
-    };
-    let entries: String = SCENE_CLASSES.iter().zip(&SCENE_COLOURS).map(entry).collect();
-    format!("<p class=\"legend\">{entries}</p>")
 }

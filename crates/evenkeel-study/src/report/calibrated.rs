@@ -22,6 +22,8 @@ use crate::record::Detected;
 const FALSE_ALARMS: f64 = 0.05;
 /// The share of images on which the interval of an error estimate may fail.
 const DELTA: f64 = 0.1;
+/// The share of images like the clean ones on which it is promised to hold.
+pub(super) const PROMISED: f64 = 1.0 - DELTA;
 
 /// An estimate held against the truth.
 struct Judged {
@@ -163,6 +165,57 @@ pub(super) fn guarded(results: &Results<'_>, detections: &Detections, subject: u
     (!rows.is_empty()).then(|| in_papers_layout(table))
 }
 
+/// An error estimate with a rule for each half of the images.
+struct Estimates<'a> {
+    detector: usize,
+    halves: Halves<'a>,
+    rules: [EstimateRule; 2],
+}
+
+impl<'a> Estimates<'a> {
+    /// The subject's first detector that estimates errors, if it has seen clean images.
+    fn of(design: &Design, detections: &'a Detections, subject: usize) -> Option<Self> {
+        let detector = design.subjects[subject].detectors.iter().position(|d| d.spec.estimates_error())?;
+        let clean = detections.of(clean_work(design, subject)?, detector)?;
+        let halves = Halves::of(clean);
+        // each half is judged by what the other half's clean images say; too few of them give no interval
+        let rules = halves.crossed(clean, |others| {
+            let known: Vec<LabelledCells> = others.iter().filter_map(|d| labelled(d)).collect();
+            let bias_alone = || {
+                let pairs: Vec<_> = known.iter().map(|c| (c.variances.clone(), c.error)).collect();
+                Some(EstimateRule { bias: Some(fit_bias(&pairs).ok()?), ..EstimateRule::plain(DELTA) })
+            };
+            EstimateRule::fitted(&known, DELTA).ok().or_else(bias_alone)
+        })?;
+        Some(Self { detector, halves, rules })
+    }
+
+    fn judge(&self, id: &str, detected: &Detected) -> Option<Judged> {
+        let rule = &self.rules[self.halves.place(id)];
+        let estimate = expected_error(&detected.variances, rule.bias.unwrap_or(0.0));
+        let error = detected.true_error?;
+        let half_width = theorem_half_width(1.0, detected.cells, DELTA);
+        Some(Judged {
+            estimate,
+            error,
+            held: match rule.interval(estimate) {
+                Ok(Interval::Within { low, high, .. }) => Some((low..=high).contains(&error)),
+                _ => None,
+            },
+            theorem: (estimate - error).abs() <= half_width,
+        })
+    }
+}
+
+/// On how many clean images the promised interval held, of how many; `None` if nothing was promised.
+pub(super) fn coverage(design: &Design, detections: &Detections, subject: usize) -> Option<(usize, usize)> {
+    let estimates = Estimates::of(design, detections, subject)?;
+    let clean = detections.of(clean_work(design, subject)?, estimates.detector)?;
+    let judged = clean.iter().filter_map(|(id, detected)| estimates.judge(id, detected));
+    let held = judged.map(|judged| judged.held).collect::<Option<Vec<bool>>>()?;
+    Some((held.iter().filter(|held| **held).count(), held.len()))
+}
+
 /// Estimated against true errors, and how often the bound held.
 pub(super) fn calibration(
     design: &Design,
@@ -170,18 +223,8 @@ pub(super) fn calibration(
     subject: usize,
 ) -> Option<(Table, String)> {
     let card = &design.subjects[subject];
-    let detector = card.detectors.iter().position(|d| d.spec.estimates_error())?;
-    let clean = detections.of(clean_work(design, subject)?, detector)?;
-    let halves = Halves::of(clean);
-    // each half is judged by what the other half's clean images say; too few of them give no interval
-    let rules = halves.crossed(clean, |others| {
-        let known: Vec<LabelledCells> = others.iter().filter_map(|d| labelled(d)).collect();
-        let bias_alone = || {
-            let pairs: Vec<_> = known.iter().map(|c| (c.variances.clone(), c.error)).collect();
-            Some(EstimateRule { bias: Some(fit_bias(&pairs).ok()?), ..EstimateRule::plain(DELTA) })
-        };
-        EstimateRule::fitted(&known, DELTA).ok().or_else(bias_alone)
-    })?;
+    let estimates = Estimates::of(design, detections, subject)?;
+    let Estimates { detector, rules, .. } = &estimates;
     let promised = rules.iter().all(|rule| !rule.residuals.is_empty());
     let promise = match promised {
         true => format!(
@@ -222,22 +265,8 @@ pub(super) fn calibration(
         if work.draw != design.experiment.seeds[0] {
             continue;
         }
-        let Some(found) = detections.of(number, detector) else { continue };
-        let judge = |(id, d): (&String, &Detected)| {
-            let rule = &rules[halves.place(id)];
-            let (estimate, error) = (expected_error(&d.variances, rule.bias.unwrap_or(0.0)), d.true_error?);
-            let half_width = theorem_half_width(1.0, d.cells, DELTA);
-            Some(Judged {
-                estimate,
-                error,
-                held: match rule.interval(estimate) {
-                    Ok(Interval::Within { low, high, .. }) => Some((low..=high).contains(&error)),
-                    _ => None,
-                },
-                theorem: (estimate - error).abs() <= half_width,
-            })
-        };
-        let judged: Vec<Judged> = found.iter().filter_map(judge).collect();
+        let Some(found) = detections.of(number, *detector) else { continue };
+        let judged: Vec<Judged> = found.iter().filter_map(|(id, d)| estimates.judge(id, d)).collect();
         if judged.is_empty() {
             continue;
         }

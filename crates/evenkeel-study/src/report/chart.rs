@@ -3,6 +3,8 @@
 
 use std::fmt::Write;
 
+use super::dots::shortened;
+
 const LEFT: f64 = 46.0;
 const TOP: f64 = 10.0;
 const WIDE: f64 = 254.0;
@@ -180,7 +182,7 @@ impl Plot {
                 "<path d=\"M8 {:.1} h22\" class=\"curve s{}\"/><text x=\"36\" y=\"{y:.1}\" class=\"key\">{}</text>",
                 y - 4.0,
                 k % 8,
-                escaped(&series.name)
+                escaped(&shortened(&series.name, 46))
             );
         }
     }

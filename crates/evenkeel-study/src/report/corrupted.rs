@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::chart::roc;
 use super::detection::{Detections, Said, auroc, clean_work, curve, entry, figure};
-use super::results::Results;
+use super::results::{Figure, Results};
 use super::table::{Entry, Table};
 use crate::experiment::{Design, Threat};
+use evenkeel_data::metric::Better;
 
 /// Column and work by severity.
 type Found = BTreeMap<usize, (usize, usize)>;
@@ -48,17 +49,24 @@ impl Corruptions {
     }
 }
 
-/// The score on corrupted images: a table for each defence that met them, warm where little is left of the clean score.
+/// How much of the bare network's clean figure is lost, from 0 to 1: one scale for all defences of a subject.
+fn lost(bare: &Figure, figure: &Figure, lower_is_better: bool) -> f64 {
+    let (least, most) = if lower_is_better { (bare.value, figure.value) } else { (figure.value, bare.value) };
+    (1.0 - least / most.max(1e-9)).clamp(0.0, 1.0)
+}
+
+/// The score on corrupted images: a table for each defence that met them, warm where little is left of the bare network's clean score.
 pub(super) fn scores(results: &Results<'_>, subject: usize) -> Vec<Table> {
     let card = &results.design.subjects[subject];
     let corruptions = Corruptions::of(results.design, subject);
     let mut tables = Vec::new();
+    let Some(bare) = results.figure(subject, 0, 0) else { return tables };
+    let lower = results.main_metric(subject).is_some_and(|metric| metric.better == Better::Lower);
     for (row, defence) in card.rows.iter().enumerate() {
-        let clean = results.figure(subject, 0, row).map_or(1.0, |f| f.value);
+        let clean = results.figure(subject, 0, row).unwrap_or(bare);
         let cell = |column: usize, _: usize| {
             let figure = results.figure(subject, column, row)?;
-            let lost = 1.0 - figure.value / clean.max(1e-9);
-            Some(Entry { heat: Some(-lost.clamp(0.0, 1.0)), ..entry(&figure) })
+            Some(Entry { heat: Some(-lost(&bare, &figure, lower)), ..entry(&figure) })
         };
         let met = corruptions.by_kind.iter().flat_map(|(_, found)| found.values());
         if !met.into_iter().any(|(column, _)| !results.results(subject, *column, row).is_empty()) {
@@ -73,7 +81,11 @@ pub(super) fn scores(results: &Results<'_>, subject: usize) -> Vec<Table> {
             defence.label
         );
         let mut table = corruptions.table(name, title, cell);
-        table.notes.push(format!("Clean: {:.1}. The warmer, the more of it is lost.", 100.0 * clean));
+        table.notes.push(format!(
+            "Clean: {:.1}. Colours are on one scale in all these tables: none at the bare network's clean figure, {:.1}, full where nothing of it is left.",
+            clean.drawn(clean.value),
+            bare.drawn(bare.value)
+        ));
         tables.push(table);
     }
     tables
@@ -121,4 +133,20 @@ pub(super) fn detections(design: &Design, detections: &Detections, subject: usiz
         Some(Seen { detector: row.label.clone(), table, curves })
     };
     card.detectors.iter().enumerate().filter_map(seen).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use evenkeel_data::metric::Unit;
+
+    #[test]
+    fn heat_has_one_scale_for_shares_and_for_errors() {
+        let figure = |value| Figure { value, interval: None, images: 1, unit: Unit::Share };
+        assert_eq!(lost(&figure(0.8), &figure(0.4), false), 0.5);
+        assert_eq!(lost(&figure(0.8), &figure(0.9), false), 0.0);
+        assert_eq!(lost(&figure(2.0), &figure(8.0), true), 0.75);
+        assert_eq!(lost(&figure(2.0), &figure(1.0), true), 0.0);
+        assert_eq!(lost(&figure(0.0), &figure(0.0), false), 1.0, "nothing is left of nothing");
+    }
 }

@@ -5,12 +5,16 @@ use std::fmt::Write;
 
 use super::chart::{escaped, span, tick, ticks};
 
-const NAMES: f64 = 210.0;
-const WIDE: f64 = 380.0;
-const TOTAL: f64 = 620.0;
-/// Height of one mark's own line, and the space between rows.
+/// Narrow enough that on a phone a letter keeps nine tenths of its size; a row's name stands above its marks, not beside them.
+const TOTAL: f64 = 400.0;
+const LEFT: f64 = 8.0;
+const WIDE: f64 = 376.0;
+/// Height of a name, of one mark's own line, and the space between rows.
+const NAME: f64 = 15.0;
 const LINE: f64 = 9.0;
 const GAP: f64 = 7.0;
+/// Width of a letter, about.
+const LETTER: f64 = 6.6;
 
 /// A value with its interval.
 pub type Mark = (f64, Option<(f64, f64)>);
@@ -39,11 +43,13 @@ impl Dots {
         let marks = || self.rows.iter().flat_map(|r| r.1.iter().flatten());
         let scale = ticks(self.span.unwrap_or_else(|| span(marks().map(|m| m.0))));
         let (low, high) = (scale[0], scale[scale.len() - 1]);
-        let at = |value: f64| NAMES + (value.clamp(low, high) - low) / (high - low) * WIDE;
-        let row = LINE * self.kinds.len().max(1) as f64 + GAP;
-        let (top, tall) = (24.0, row * self.rows.len() as f64 + GAP);
+        let at = |value: f64| LEFT + (value.clamp(low, high) - low) / (high - low) * WIDE;
+        let mut legend = String::new();
+        let top = self.legend(&mut legend);
+        let row = NAME + LINE * self.kinds.len().max(1) as f64 + GAP;
+        let tall = row * self.rows.len() as f64 + GAP;
         let mut svg = format!(
-            "<svg viewBox=\"0 0 {TOTAL} {:.0}\" class=\"dots\" role=\"img\" aria-label=\"{}\">",
+            "<svg viewBox=\"0 0 {TOTAL} {:.0}\" class=\"dots\" role=\"img\" aria-label=\"{}\">{legend}",
             top + tall + 40.0,
             escaped(&self.across)
         );
@@ -51,37 +57,21 @@ impl Dots {
             let (x, below) = (at(*value), top + tall);
             let _ = write!(
                 svg,
-                "<path d=\"M{x:.1} {top} v{tall:.1}\" class=\"grid\"/><text x=\"{x:.1}\" y=\"{:.1}\" class=\"tick\" text-anchor=\"middle\">{}</text>",
+                "<path d=\"M{x:.1} {top} v{tall:.1}\" class=\"grid\"/><text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
                 below + 14.0,
                 tick(*value)
             );
         }
-        let (middle, below) = (NAMES + WIDE / 2.0, top + tall + 32.0);
+        let (middle, below) = (LEFT + WIDE / 2.0, top + tall + 32.0);
         let words = escaped(&self.across);
         let _ = write!(svg, "<text x=\"{middle}\" y=\"{below:.1}\" text-anchor=\"middle\">{words}</text>");
-        let mut x = NAMES;
-        for (k, kind) in self.kinds.iter().enumerate() {
-            let _ = write!(
-                svg,
-                "<circle cx=\"{:.1}\" cy=\"10\" r=\"4\" class=\"dot d{k}\"/><text x=\"{:.1}\" y=\"14\">{}</text>",
-                x + 4.0,
-                x + 13.0,
-                escaped(kind)
-            );
-            x += 30.0 + 6.6 * kind.chars().count() as f64;
-        }
         for (number, (name, marks)) in self.rows.iter().enumerate() {
             let start = top + GAP + row * number as f64;
-            let centre = start + (row - GAP) / 2.0 + 4.0;
-            let _ = write!(
-                svg,
-                "<text x=\"{:.1}\" y=\"{centre:.1}\" text-anchor=\"end\">{}</text>",
-                NAMES - 10.0,
-                escaped(&shortened(name))
-            );
+            let (base, shown) = (start + NAME - 4.0, escaped(&shortened(name, (WIDE / LETTER) as usize)));
+            let _ = write!(svg, "<text x=\"{LEFT}\" y=\"{base:.1}\" class=\"over\">{shown}</text>");
             for (k, mark) in marks.iter().enumerate() {
                 let Some((value, interval)) = mark else { continue };
-                let y = start + LINE * (k as f64 + 0.5);
+                let y = start + NAME + LINE * (k as f64 + 0.5);
                 if let Some((from, to)) = interval {
                     let _ = write!(
                         svg,
@@ -102,13 +92,34 @@ impl Dots {
         }
         svg + "</svg>"
     }
+
+    /// What the marks are, in as many lines as that takes; gives where the rows begin.
+    fn legend(&self, svg: &mut String) -> f64 {
+        let (mut x, mut y) = (LEFT, 10.0);
+        for (k, kind) in self.kinds.iter().enumerate() {
+            let kind = shortened(kind, ((WIDE - 13.0) / LETTER) as usize);
+            let wide = 24.0 + LETTER * kind.chars().count() as f64;
+            if x > LEFT && x + wide > TOTAL {
+                (x, y) = (LEFT, y + 16.0);
+            }
+            let _ = write!(
+                svg,
+                "<circle cx=\"{:.1}\" cy=\"{y}\" r=\"4\" class=\"dot d{k}\"/><text x=\"{:.1}\" y=\"{}\">{}</text>",
+                x + 4.0,
+                x + 13.0,
+                y + 4.0,
+                escaped(&kind)
+            );
+            x += wide;
+        }
+        y + 14.0
+    }
 }
 
-/// A name that fits beside the chart.
-fn shortened(name: &str) -> String {
-    const MOST: usize = 31;
-    match name.chars().count() > MOST {
-        true => name.chars().take(MOST - 1).chain(['…']).collect(),
+/// A name of at most so many letters.
+pub(super) fn shortened(name: &str, most: usize) -> String {
+    match name.chars().count() > most {
+        true => name.chars().take(most - 1).chain(['…']).collect(),
         false => name.to_string(),
     }
 }
@@ -126,9 +137,18 @@ mod tests {
             rows: vec![("a <b>".into(), vec![Some((50.0, Some((25.0, 75.0)))), None])],
         };
         let svg = chart.svg();
-        assert!(svg.contains("cx=\"400.0\"") && svg.contains("M305.0") && svg.contains("H495.0"), "{svg}");
+        assert!(svg.contains("cx=\"196.0\"") && svg.contains("M102.0") && svg.contains("H290.0"), "{svg}");
         assert!(svg.contains("a &lt;b&gt;") && !svg.contains("<b>"));
         assert_eq!(svg.matches("<circle").count(), 3, "two in the legend, one in the row");
-        assert_eq!(shortened(&"x".repeat(40)).chars().count(), 31);
+        assert_eq!(shortened(&"x".repeat(40), 31).chars().count(), 31);
+    }
+
+    #[test]
+    fn a_long_legend_takes_more_lines() {
+        let kinds = |names: [&str; 3]| Dots { kinds: names.map(String::from).to_vec(), ..Dots::default() };
+        let (short, long) = ("pgd", "apgd-ce, 100 steps, 4/255, through");
+        assert_eq!(kinds([short; 3]).legend(&mut String::new()), 24.0);
+        assert_eq!(kinds([short, long, short]).legend(&mut String::new()), 24.0);
+        assert_eq!(kinds([long; 3]).legend(&mut String::new()), 56.0);
     }
 }

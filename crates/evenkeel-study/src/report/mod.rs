@@ -11,6 +11,7 @@ mod detection;
 pub mod dots;
 mod foreign;
 mod gallery;
+mod harm;
 mod information;
 mod measured;
 pub mod picture;
@@ -25,6 +26,7 @@ use std::path::{Path, PathBuf};
 use chart::escaped;
 use detection::Detections;
 use evenkeel::image::write_atomically;
+use gallery::Gallery;
 use results::Results;
 use table::Table;
 use warnings::Doubt;
@@ -48,7 +50,7 @@ enum Part {
     /// Charts that are shown when asked for.
     Folded(String, Vec<String>),
     /// Rows of pictures under a title.
-    Gallery(String, Vec<String>),
+    Gallery(Gallery),
 }
 
 /// All that is said of one subject, or of the study as a whole.
@@ -83,7 +85,7 @@ impl Report {
         let mut report = Self {
             name: design.experiment.name.clone(),
             about: design.experiment.about.clone(),
-            doubts: warnings::doubts(&results),
+            doubts: doubts(&results, &detections),
             remarks: remarks(&results, store),
             sections: Vec::new(),
         };
@@ -112,7 +114,7 @@ impl Report {
             let mut parts = parts(&results, &detections, subject);
             match study.map(|study| gallery::galleries(study, store, &results, subject)) {
                 Some(Ok(shown)) => {
-                    parts.extend(shown.into_iter().map(|(title, panels)| Part::Gallery(title, panels)));
+                    parts.extend(shown.into_iter().map(Part::Gallery));
                 }
                 // the tables do not need the images
                 Some(Err(e)) => {
@@ -202,10 +204,18 @@ impl Report {
         };
         format!(
             "<div class=\"doubts\" role=\"alert\"><h2>Read this first</h2>{}<div class=\"slight\">{}</div></div>",
-            part("More than chance", &sure),
+            part("Not by chance", &sure),
             part("May be chance", &slight)
         )
     }
+}
+
+/// What is wrong with attacks, and what a defence costs; what may be chance last.
+fn doubts(results: &Results<'_>, detections: &Detections) -> Vec<Doubt> {
+    let mut all = warnings::doubts(results);
+    all.extend(harm::doubts(results, detections));
+    all.sort_by_key(|doubt| doubt.slight);
+    all
 }
 
 fn list<'a>(items: impl Iterator<Item = &'a String>) -> String {
@@ -275,11 +285,7 @@ impl Part {
                 escaped(title),
                 charts.concat()
             ),
-            Self::Gallery(title, panels) => {
-                let panels: String =
-                    panels.iter().map(|p| format!("<div class=\"panel\">{p}</div>")).collect();
-                format!("<h3>{}</h3>{panels}", escaped(title))
-            }
+            Self::Gallery(gallery) => gallery.html(),
         }
     }
 }

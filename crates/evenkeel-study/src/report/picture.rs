@@ -42,13 +42,32 @@ impl Picture {
             Shown::Image(image) => {
                 let (height, width) = image.size();
                 let data = base64(&image.encode_png()?);
+                // a label around a box that is ticked or not: opens and closes without a script
                 format!(
-                    "<img src=\"data:image/png;base64,{data}\" width=\"{width}\" height=\"{height}\" alt=\"{caption}\">"
+                    "<label class=\"zoom\"><input type=\"checkbox\" aria-label=\"{caption}, large\"><img src=\"data:image/png;base64,{data}\" \
+                     width=\"{width}\" height=\"{height}\" alt=\"{caption}\"></label>"
                 )
             }
             Shown::Word(word) => format!("<div class=\"word\">{}</div>", escaped(word)),
         };
         Ok(format!("<figure>{body}<figcaption>{caption}</figcaption></figure>"))
+    }
+}
+
+/// Names and colours as HTML, each once; nothing if there are none.
+pub fn legend<'e>(entries: impl IntoIterator<Item = (&'e str, [u8; 3])>) -> String {
+    let mut seen: Vec<(&str, [u8; 3])> = Vec::new();
+    for entry in entries {
+        if !seen.contains(&entry) {
+            seen.push(entry);
+        }
+    }
+    let words = |(name, [r, g, b]): &(&str, [u8; 3])| {
+        format!("<span><i style=\"background:rgb({r},{g},{b})\"></i>{}</span>", escaped(name))
+    };
+    match seen.is_empty() {
+        true => String::new(),
+        false => format!("<p class=\"legend\">{}</p>", seen.iter().map(words).collect::<String>()),
     }
 }
 
@@ -79,7 +98,16 @@ fn base64(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::base64;
+    use super::*;
+
+    #[test]
+    fn pictures_open_large_and_legends_name_each_class_once() {
+        let html = Picture::new("a <b>", &Image::filled(2, 3, 0.5)).html().unwrap();
+        assert!(html.contains("<label class=\"zoom\">") && html.contains("a &lt;b&gt;, large"), "{html}");
+        let twice = legend([("road", [1, 2, 3]), ("a<b", [0, 0, 0]), ("road", [1, 2, 3])]);
+        assert!(twice.matches("rgb(1,2,3)").count() == 1 && twice.contains("a&lt;b"), "{twice}");
+        assert_eq!(legend([]), "");
+    }
 
     #[test]
     fn base64_pads() {

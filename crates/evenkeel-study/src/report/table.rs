@@ -97,8 +97,9 @@ impl Table {
         let notes: String =
             self.notes.iter().map(|n| format!("<p class=\"note\">{}</p>", escaped(n))).collect();
         format!(
-            "<div class=\"wide\"><table><caption>{}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>{notes}",
-            escaped(&self.title)
+            "<p class=\"caption\">{title}</p><div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"{title}\"><table><thead><tr>{head}</tr></thead>\
+             <tbody>{rows}</tbody></table></div>{notes}",
+            title = escaped(&self.title)
         )
     }
 

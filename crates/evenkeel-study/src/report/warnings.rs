@@ -32,12 +32,12 @@ pub(super) struct Doubt {
 }
 
 impl Doubt {
-    fn sure(words: String) -> Self {
+    pub(super) fn sure(words: String) -> Self {
         Self { words, slight: false }
     }
 
     /// One that rests on the difference of two figures.
-    fn of(words: String, one: Figure, other: Figure) -> Self {
+    pub(super) fn of(words: String, one: Figure, other: Figure) -> Self {
         let inside =
             |value: f64, of: Figure| of.interval.is_some_and(|(low, high)| low <= value && value <= high);
         let slight = inside(one.value, other) && inside(other.value, one);
@@ -50,7 +50,7 @@ fn percent(value: f64) -> String {
     format!("{:.1}", 100.0 * value)
 }
 
-/// Everything to be doubted, gravest first.
+/// What the attacks themselves give reason to doubt.
 pub(super) fn doubts(results: &Results<'_>) -> Vec<Doubt> {
     let mut all = Vec::new();
     for subject in 0..results.design.subjects.len() {
@@ -76,7 +76,6 @@ pub(super) fn doubts(results: &Results<'_>) -> Vec<Doubt> {
             unbounded(&place, &seen, &mut all);
         }
     }
-    all.sort_by_key(|doubt: &Doubt| doubt.slight);
     all
 }
 

@@ -1,7 +1,7 @@
 //! Going back to one image of a finished study, for a report to show: the pictures again, and what was said of each.
 
 use evenkeel::Image;
-use evenkeel::task::{Prediction, Truth};
+use evenkeel::task::{Painting, Prediction, Truth};
 
 use super::{Evaluator, Seeds, Study, unpacked};
 use crate::experiment::{Cell, Threat};
@@ -65,20 +65,11 @@ impl Study {
         Ok(Revisit { clean: sample.image, shown, defended, truth: sample.truth, bare, answer })
     }
 
-    /// An answer (or a truth as one) as a picture; words where it is none.
+    /// An answer (or a truth as one) as a picture, with what its colours mean.
     ///
     /// # Errors
     /// If a label has no colour.
-    pub fn painted(
-        &self,
-        subject: usize,
-        said: &Prediction,
-        image: &Image,
-    ) -> Result<std::result::Result<Image, String>> {
-        let painting = said.paint(image, 1.0, &self.subjects[subject].model.class_info())?;
-        Ok(match painting.caption {
-            Some(words) => Err(words),
-            None => Ok(painting.image),
-        })
+    pub fn painted(&self, subject: usize, said: &Prediction, image: &Image) -> Result<Painting> {
+        Ok(said.paint(image, 1.0, &self.subjects[subject].model.class_info())?)
     }
 }
