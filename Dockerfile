@@ -8,7 +8,7 @@ RUN cargo build --locked --release -p evenkeel-cli \
 FROM debian:bookworm-slim
 COPY --from=build /evenkeel /usr/local/bin/evenkeel
 RUN useradd --create-home --uid 10001 evenkeel
-USER evenkeel
+USER 10001
 WORKDIR /work
 ENTRYPOINT ["evenkeel"]
 CMD ["--help"]

@@ -142,9 +142,7 @@ mod tests {
         assert!(costs("s, d", false, bare, share(0.56, (0.5, 0.6))).is_none(), "four points");
         let sure = costs("s, d", false, bare, share(0.40, (0.35, 0.45))).unwrap();
         assert!(sure.words.contains("60.0") && sure.words.contains("40.0") && !sure.slight, "{sure:?}");
-        assert!(
-            costs("s, d", false, bare, share(0.54, (0.4, 0.7))).is_some_and(|doubt| doubt.slight == false)
-        );
+        assert!(costs("s, d", false, bare, share(0.54, (0.4, 0.7))).is_some_and(|doubt| !doubt.slight));
         let wide = share(0.60, (0.3, 0.9));
         assert!(costs("s, d", false, wide, share(0.54, (0.4, 0.7))).is_some_and(|doubt| doubt.slight));
         let metres = |value| figure(value, (0.0, 0.1), Unit::Value);
