@@ -202,11 +202,7 @@ impl Report<'_> {
             task.score(&self.before, self.scenario.truth),
             task.score(&self.attempt.prediction, self.scenario.truth),
         );
-        let fooled = match self.scenario.target {
-            Some(target) => task.score(&self.attempt.prediction, target) >= task.reached(),
-            None => after < before,
-        };
-        (before, after, fooled)
+        (before, after, self.scenario.reached(&self.before, &self.attempt.prediction))
     }
 
     fn json(&self, saved: Option<&Path>) -> Value {
@@ -241,8 +237,9 @@ impl Report<'_> {
         let verdict = match (&target, fooled) {
             (Some(_), true) => "says what the attacker wants, also after rounding to 8 bits",
             (Some(_), false) => "does not say what the attacker wants",
-            (None, true) if before > 0.0 => "fools the network, also after rounding to 8 bits",
+            (None, true) => "fools the network, also after rounding to 8 bits",
             (None, _) if before <= 0.0 => "the network was wrong before",
+            (None, _) if after < before => "harms the answer, but more than half of the score is left",
             (None, _) => "does not fool the network",
         };
         let verdict = target.map_or(String::new(), |(words, _)| words + "; ") + verdict;

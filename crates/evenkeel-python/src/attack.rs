@@ -95,10 +95,7 @@ impl Assault {
         let attempt = worst_case(&scenario, &self.attacks, seed)?.into_worst();
         let score = |said: &Prediction| model.task.score(said, &truth);
         let scores = [score(&before), score(&attempt.prediction), attempt.outcome.score];
-        let success = match target {
-            Some(target) => model.task.score(&attempt.prediction, target) >= model.task.reached(),
-            None => scores[1] < scores[0],
-        };
+        let success = scenario.reached(&before, &attempt.prediction);
         let distance = budget.distance(image, &attempt.image);
         let (name, after, trace) = (attempt.name, attempt.prediction, attempt.outcome.trace);
         Ok(Attacked { name, image: attempt.image, before, after, scores, success, distance, trace })

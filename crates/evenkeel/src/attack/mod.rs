@@ -33,7 +33,7 @@ use crate::objective::ViewObjective;
 use crate::optimise::{Optimum, Record};
 use crate::pipeline::Pipeline;
 use crate::settings::{Entry, Spec};
-use crate::task::Truth;
+use crate::task::{Prediction, Truth};
 use settings::{COMMON, THROUGH};
 
 /// What is attacked.
@@ -62,6 +62,16 @@ impl<'a> Scenario<'a> {
     /// An attack on a pipeline.
     pub fn through(pipeline: &'a Pipeline, image: &'a Image, truth: &'a Truth) -> Self {
         Self { pipeline: Some(pipeline), ..Self::new(&pipeline.model, image, truth) }
+    }
+
+    /// Whether an answer does what the attacker wants: it is the target's, or, without a target, less than half of the score before is left. A class is either
+    /// lost or not; a label map that is a little worse has fooled nobody.
+    pub fn reached(&self, before: &Prediction, after: &Prediction) -> bool {
+        let task = &self.model.task;
+        match self.target {
+            Some(target) => task.score(after, target) >= task.reached(),
+            None => task.score(after, self.truth) < 0.5 * task.score(before, self.truth),
+        }
     }
 }
 
