@@ -80,7 +80,7 @@ fn with_view_set(mut object: Object, views: &NamedViews) -> Object {
 
 impl From<AimedAttack> for Object {
     fn from(aimed: AimedAttack) -> Self {
-        let mut object = written(&aimed.attack);
+        let mut object = with_view_set(written(&aimed.attack), &aimed.attack.settings().views);
         object.insert(TARGET.into(), json!(aimed.target));
         object
     }
@@ -94,6 +94,10 @@ impl TryFrom<Object> for AimedAttack {
         // what an attack had no use for once may now ask for a look through the defence
         if older && !Attack::named(attack.name())?.looks_through() && attack.looks_through() {
             attack = attack.on_bare_network();
+        }
+        let reads = attack.values().contains_key(VIEWS);
+        if let Some(views) = views(&object)?.filter(|_| reads) {
+            attack = attack.with_views(views);
         }
         Ok(Self { attack, target: object.get(TARGET).and_then(Json::as_str).map(str::to_string) })
     }

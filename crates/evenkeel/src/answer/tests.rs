@@ -44,7 +44,9 @@ fn answers_repeat_and_draw_afresh_unless_told_not_to() {
             let second = three.install(|| answer.read(&model, &image, 5)).unwrap();
             assert_eq!(first.scores, second.scores, "{} depends on threads", spec.name());
             assert_eq!(first.prediction, second.prediction);
-            assert_ne!(first.scores, answer.read(&model, &image, 6).unwrap().scores, "{}", spec.name());
+            // sizes of views of so small an image are few, so two seeds may draw the same
+            let differs = |seed| answer.read(&model, &image, seed).unwrap().scores != first.scores;
+            assert!((6..12).any(differs), "{} never draws afresh", spec.name());
             let fixed = spec.with("fixed_seed", 9).unwrap().build(&model).unwrap();
             assert!(answer.is_random() && !fixed.is_random());
             let read = |seed| fixed.read(&model, &image, seed).unwrap().scores;

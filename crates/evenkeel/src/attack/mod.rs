@@ -26,6 +26,7 @@ pub use settings::{AttackSettings, Estimator};
 pub use worst::{Attempt, Verdicts, worst_case};
 
 use crate::budget::Norm;
+use crate::defence::NamedViews;
 use crate::error::{Error, Result};
 use crate::image::Image;
 use crate::model::Model;
@@ -142,6 +143,7 @@ static QUERIES: [&str; 14] = joined(&[&APGD, &["confidence"]]);
 static ADAPTIVE: [&str; 15] = joined(&[&SIGNED, &["weight"]]);
 static ADAPTIVE_APGD: [&str; 14] = joined(&[&APGD, &["weight"]]);
 static BARE: [&str; 7] = joined(&[&COMMON, &["steps", "step_size", "stop_when_fooled"]]);
+static VIEWS: [&str; 8] = joined(&[&BARE, &["views"]]);
 static BPDA: [&str; 8] = joined(&[&BARE, &["warm_steps"]]);
 static BPDA_EOT: [&str; 9] = joined(&[&BPDA, &["draws"]]);
 static UNROLLED: [&str; 9] = joined(&[&BPDA, &["sharpness"]]);
@@ -215,7 +217,7 @@ pub static ATTACKS: [AttackKind; 24] = [
             family::adaptive_apgd,
         )
     },
-    attack("views-eot", "PGD on the vote of all views, to be shown to any defence", true, &BARE, views::eot),
+    attack("views-eot", "PGD on the vote of all views, to be shown to any defence", true, &VIEWS, views::eot),
     alias("transfer", "PGD on the bare network, to be shown to the defended one", &BARE, |_| {}),
     alias("bpda", "PGD through the defence taken for the identity", &BPDA, identity),
     alias("bpda-eot", "the same, averaged over the defence's randomness", &BPDA_EOT, |s| {
@@ -275,6 +277,13 @@ impl Attack {
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.settings_mut().seed = seed;
+        self
+    }
+
+    /// The same with these views, whatever file they came from.
+    #[must_use]
+    pub fn with_views(mut self, views: impl Into<NamedViews>) -> Self {
+        self.settings_mut().views = views.into();
         self
     }
 

@@ -3,6 +3,7 @@
 //! The knobs from `estimator` on decide how an attack looks through a defence. Radii are kept in units of 1/255.
 
 use crate::budget::{Budget, Norm};
+use crate::defence::NamedViews;
 use crate::error::{Error, Result};
 use crate::settings::{Choice, Kind, Knob, Knobs};
 
@@ -66,6 +67,8 @@ pub struct AttackSettings {
     pub judge_draws: usize,
     /// Weight of staying under the alarm's threshold.
     pub evade: f64,
+    /// The views that `views-eot` wants fooled beside the image.
+    pub views: NamedViews,
     /// The seed of everything random.
     pub seed: u64,
 }
@@ -90,6 +93,7 @@ impl Default for AttackSettings {
             sharpness: 1.0,
             judge_draws: 8,
             evade: 0.0,
+            views: NamedViews::named("vote").unwrap_or_else(|_| NamedViews::standard()),
             seed: 0,
         }
     }
@@ -131,7 +135,7 @@ pub(super) const THROUGH: [&str; 7] =
 
 type K = Knob<AttackSettings>;
 
-static KNOBS: [K; 18] = [
+static KNOBS: [K; 19] = [
     K::new("epsilon", Kind::Radius, "how far a value may change", |s| &s.epsilon_255, |s| &mut s.epsilon_255)
         .key("epsilon_255")
         .symbol("ε"),
@@ -238,6 +242,14 @@ static KNOBS: [K; 18] = [
         |s| &s.evade,
         |s| &mut s.evade,
     ),
+    K::new(
+        "views",
+        Kind::Text,
+        "which views are fooled beside the image: a set of `evenkeel list views`, or a TOML file of views",
+        |s| &s.views,
+        |s| &mut s.views,
+    )
+    .symbol(""),
     K::new("seed", Kind::Whole(0), "the seed of everything random", |s| &s.seed, |s| &mut s.seed),
 ];
 
@@ -251,6 +263,7 @@ impl Knobs for AttackSettings {
         if self.step_255 == Some(0.0) {
             return Err(Error::setting("step_size", "must be above 0"));
         }
+        self.views.set.check()?;
         check_radius("step_size", self.norm, self.step_255)
     }
 }

@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::pipeline::Pipeline;
 
 pub(super) fn eot(scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<Outcome> {
-    let answer = AnswerSpec::named("vote")?.build(scenario.model)?;
+    let answer = AnswerSpec::named("vote")?.with_views(settings.views.clone()).build(scenario.model)?;
     let pipeline = Pipeline::new(Arc::new(scenario.model.clone())).with_answer(answer);
     let through = Scenario { pipeline: Some(&pipeline), ..*scenario };
     let settings =

@@ -156,7 +156,7 @@ pub static DEFENCES: [DefenceKind; 14] = [
 fn teaching(settings: &mut DefenceSettings) {
     settings.steps = 10;
     settings.start = StartAt::Image;
-    settings.views = NamedViews::named("vote").unwrap_or_else(|_| NamedViews::standard());
+    settings.views = NamedViews::named("teach").unwrap_or_else(|_| NamedViews::standard());
 }
 
 impl Entry for DefenceKind {

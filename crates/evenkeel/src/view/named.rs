@@ -17,18 +17,13 @@ const SETS: &[Named] = &[
         "the standard set with rotations in normalised coordinates, as the reference code has them",
         || ViewSet::reference().rules,
     ),
-    ("vote", "six for votes and for views that teach: a flip, three sizes, two small rotations", || {
-        let resize =
-            |scale: f32| rule("resize", &[("scale", scale.into()), ("stretch", [0.95, 1.05].into())]);
+    ("vote", "six for votes: a flip, two smaller sizes, three larger ones", || {
+        [vec![flipped()], [0.5, 0.75, 1.4, 2.0, 2.0].map(resized).to_vec()].concat()
+    }),
+    ("teach", "six for views that teach: a flip, three sizes, two small rotations", || {
         let rotate = |low: f32, high: f32| rule("rotate", &[("degrees", [low, high].into())]);
-        vec![
-            rule("flip", &[("stretch", [0.95, 1.05].into())]),
-            resize(0.5),
-            resize(0.75),
-            resize(1.4),
-            rotate(-12.0, -6.0),
-            rotate(6.0, 12.0),
-        ]
+        let turned = vec![rotate(-12.0, -6.0), rotate(6.0, 12.0)];
+        [vec![flipped()], [0.5, 0.75, 1.4].map(resized).to_vec(), turned].concat()
     }),
     ("only-resize", "eight resizes by the standard factors, stretched", || {
         let scales = [2.0, 0.3, 2.0, 0.5, 2.0, 0.3, 2.0, 0.5];
@@ -49,6 +44,16 @@ const SETS: &[Named] = &[
     }),
     ("only-colour", "eight changes of colours, stretched", || vec![colours(); 8]),
 ];
+
+/// A flip, stretched a little.
+fn flipped() -> ViewRule {
+    rule("flip", &[("stretch", [0.95, 1.05].into())])
+}
+
+/// Another size, stretched a little.
+fn resized(scale: f32) -> ViewRule {
+    rule("resize", &[("scale", scale.into()), ("stretch", [0.95, 1.05].into())])
+}
 
 /// A rule whose values are written in this crate.
 pub(super) fn rule(kind: &str, given: &[(&str, Value)]) -> ViewRule {
