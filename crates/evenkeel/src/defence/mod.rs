@@ -436,6 +436,12 @@ impl<'a> DefenceObjective<'a> {
         Self { model, objective, held: RefCell::default() }
     }
 
+    /// What the image was taught at the step just evaluated, and whether the views were asked for it then; none where views do not teach.
+    pub(crate) fn lesson(&self, progress: Progress) -> Option<(Target, bool)> {
+        let refresh = self.objective?.teacher()?.refresh.max(1);
+        Some((self.held.borrow().clone()?, progress.step.is_multiple_of(refresh)))
+    }
+
     /// An image that learns. Its score is how far it disagrees with its views.
     fn taught(
         &self,

@@ -47,17 +47,17 @@ pub struct Consensus {
 
 /// What the views say together on the grid of one tensor of the image.
 #[derive(Clone, Debug)]
-struct Level {
+pub(super) struct Level {
     /// `[channels, cells]`.
-    values: Vec<f32>,
+    pub(super) values: Vec<f32>,
     /// 1 for each cell that a view saw.
-    mask: Vec<f32>,
+    pub(super) mask: Vec<f32>,
 }
 
 /// What the views say together, held fixed while the image learns.
 #[derive(Clone, Debug)]
 pub struct Target {
-    levels: Vec<Level>,
+    pub(super) levels: Vec<Level>,
 }
 
 /// How far the image has learnt it.
@@ -89,6 +89,13 @@ impl Consensus {
 
     fn level(&self, level: usize, map: &Tensor, seen: &[Seen]) -> Result<Level> {
         let form = map.extents("what views teach")?;
+        let says = self.says(level, form, seen)?;
+        let weights = weigh(self.rule(), &says, form);
+        Ok(mixed(&says, &weights, form, self.lesson == Lesson::Classes))
+    }
+
+    /// What each view says on a grid of the image's.
+    pub(super) fn says(&self, level: usize, form: Extents, seen: &[Seen]) -> Result<Vec<Say>> {
         let say = |one: &Seen| {
             let (undo, extents, map) = undone(one, level, form)?;
             let own = self.said(map.data(), extents);
@@ -97,19 +104,21 @@ impl Consensus {
                 _ => Say { values: undo.apply(&own, extents.channels), mask: undo.mask().to_vec() },
             })
         };
-        let says = seen.par_iter().map(say).collect::<Result<Vec<Say>>>()?;
-        let rule = match (self.leave_out, self.lesson) {
+        seen.par_iter().map(say).collect()
+    }
+
+    /// What a view's say counts for.
+    pub(super) fn rule(&self) -> Weights {
+        match (self.leave_out, self.lesson) {
             (false, _) => Weights::Even,
             (true, Lesson::Classes) => Weights::Overlap,
             (true, Lesson::Values) => Weights::Nearness,
             (true, Lesson::Features) => Weights::Cosine,
-        };
-        let weights = weigh(rule, &says, form);
-        Ok(mixed(&says, &weights, form, self.lesson == Lesson::Classes))
+        }
     }
 
     /// A view's scores as what it teaches.
-    fn said(&self, scores: &[f32], form: Extents) -> Vec<f32> {
+    pub(super) fn said(&self, scores: &[f32], form: Extents) -> Vec<f32> {
         match self.lesson {
             Lesson::Classes if self.temperature == 1.0 => softmax(scores, form),
             Lesson::Classes => {
@@ -174,7 +183,7 @@ fn mixed(says: &[Say], weights: &[Vec<f32>], form: Extents, probabilities: bool)
     Level { values, mask }
 }
 
-fn in_sight(level: &Level) -> f64 {
+pub(super) fn in_sight(level: &Level) -> f64 {
     level.mask.iter().map(|m| f64::from(*m)).sum::<f64>().max(1.0)
 }
 

@@ -16,6 +16,7 @@ mod loss;
 mod passes;
 mod pooled;
 mod teach;
+mod unteach;
 mod views;
 
 #[cfg(test)]
@@ -30,6 +31,7 @@ pub use learned::{Bank, Contrastive, Rotation};
 pub use loss::{Loss, LossKind};
 pub use pooled::Pooled;
 pub use teach::Taught;
+pub(crate) use unteach::Curvature;
 pub use views::{Equivariance, Invariance, Pairing};
 
 use crate::error::Result;
