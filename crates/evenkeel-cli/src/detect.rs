@@ -38,7 +38,7 @@ pub(crate) struct DetectArgs {
     /// The share of clean images that may raise an alarm
     #[arg(long, value_name = "SHARE", default_value_t = 0.05, requires = "calibrate")]
     false_alarms: f64,
-    /// The calibration file; beside the network if left out
+    /// The calibration file; beside the network if left out (networks that come with the program have one)
     #[arg(long, value_name = "FILE")]
     calibration: Option<PathBuf>,
     /// The share of images on which the interval of the error estimate may fail
@@ -97,6 +97,10 @@ pub(crate) fn run(args: DetectArgs) -> Result<bool> {
                 None if file.exists() || args.calibration.is_some() => {
                     args.refuse_idle(&file)?;
                     Some(Calibration::load(&file, &model)?)
+                }
+                // flags about the detector ask for another than the one that was calibrated
+                None if args.score.is_none() && args.knobs.flags().is_empty() => {
+                    args.model.shipped_calibration(&model)?
                 }
                 None => None,
             }

@@ -38,7 +38,7 @@ pub(crate) struct PredictArgs {
     /// Score every image by how its views disagree; with a calibration (given, or beside the network), defend only those that raise the alarm
     #[arg(long)]
     detect: bool,
-    /// A calibration written by `evenkeel detect --calibrate`; the one beside the network if left out and there is one
+    /// A calibration written by `evenkeel detect --calibrate`; the one beside the network (or that comes with it) if left out and there is one
     #[arg(long, value_name = "FILE", requires = "detect")]
     calibration: Option<PathBuf>,
     /// The share of images on which the interval of the error estimate may fail
@@ -69,12 +69,13 @@ impl PredictArgs {
         asked.into_iter().find(|(_, asked)| *asked).map(|(flag, _)| flag)
     }
 
-    /// The calibration given, or the one beside the network, as `evenkeel detect` finds it.
+    /// The calibration given, or the one beside the network or shipped with it, as `evenkeel detect` finds it.
     fn calibration(&self, model: &Model) -> Result<Option<Calibration>> {
         let beside = Calibration::path_beside(&self.subject.model.model);
         let file = match &self.calibration {
             Some(file) => file,
             None if self.detect && beside.exists() => &beside,
+            None if self.detect => return self.subject.model.shipped_calibration(model),
             None => return Ok(None),
         };
         Ok(Some(Calibration::load(file, model)?))

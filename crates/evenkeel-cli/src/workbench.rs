@@ -11,6 +11,7 @@ use evenkeel::model::{Contract, Model};
 use evenkeel::objective::Bank;
 use evenkeel::objective::head::Head;
 use evenkeel::settings::Entry;
+use evenkeel::shipped::Shipped;
 use evenkeel::task::{Truth, TruthSource};
 use evenkeel::view::ViewSet;
 use evenkeel_data::coco_instances::objects_of;
@@ -30,13 +31,22 @@ pub(crate) struct ModelArgs {
 
 impl ModelArgs {
     pub(crate) fn load(&self) -> Result<Model> {
-        let shipped = self.model.to_str().and_then(|text| text.strip_prefix("embedded:"));
-        Ok(match (shipped, &self.contract) {
+        Ok(match (self.shipped()?, &self.contract) {
             (Some(_), Some(_)) => bail!("--contract: has no effect on a network that comes with the program"),
-            (Some(name), None) => evenkeel::shipped::named(name)?.model()?,
+            (Some(shipped), None) => shipped.model()?,
             (None, Some(file)) => Model::with_contract(&self.model, &Contract::load(file)?)?,
             (None, None) => Model::load(&self.model)?,
         })
+    }
+
+    fn shipped(&self) -> Result<Option<&'static Shipped>> {
+        let name = self.model.to_str().and_then(|text| text.strip_prefix("embedded:"));
+        Ok(name.map(evenkeel::shipped::named).transpose()?)
+    }
+
+    /// The calibration that comes with the program, if the network does.
+    pub(crate) fn shipped_calibration(&self, model: &Model) -> Result<Option<Calibration>> {
+        Ok(self.shipped()?.map(|shipped| shipped.calibration(model)).transpose()?)
     }
 
     /// Where the network's calibration lies unless another place is named.

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use crate::detect::Heads;
+use crate::detect::{Calibration, Heads};
 use crate::error::{Error, Result};
 use crate::model::{Contract, Model};
 use crate::objective::Bank;
@@ -24,6 +24,8 @@ pub struct Shipped {
     pub rotation: &'static [u8],
     /// A projection head on its features with a bank of other images' embeddings, as safetensors.
     pub contrastive: &'static [u8],
+    /// The calibration of its alarm on rendered scenes, a TOML file.
+    pub calibration: &'static str,
 }
 
 macro_rules! shipped {
@@ -35,6 +37,7 @@ macro_rules! shipped {
             contract: include_str!(concat!("../models/", $file, ".evenkeel.toml")),
             rotation: include_bytes!(concat!("../models/", $file, ".rotation.safetensors")),
             contrastive: include_bytes!(concat!("../models/", $file, ".contrastive.safetensors")),
+            calibration: include_str!(concat!("../models/", $file, ".calibration.toml")),
         }
     };
 }
@@ -69,6 +72,14 @@ impl Shipped {
         Model::from_bytes(self.network, path, &Contract::parse(self.contract, path)?)
     }
 
+    /// The calibration of its alarm, for the network that [`Shipped::model`] gives.
+    ///
+    /// # Errors
+    /// If it was made for another network than this.
+    pub fn calibration(&self, model: &Model) -> Result<Calibration> {
+        Calibration::parse(self.calibration, Path::new(self.name), model)
+    }
+
     /// The heads that a defence or detector of this name needs, if it needs any.
     ///
     /// # Errors
@@ -95,6 +106,8 @@ mod tests {
         for shipped in &SHIPPED {
             let model = shipped.model().unwrap();
             assert!(!model.class_names.is_empty(), "{}", shipped.name);
+            let calibration = shipped.calibration(&model).unwrap();
+            assert!(calibration.detector(&model, Heads::default()).is_ok(), "{}", shipped.name);
             for name in ["rotation", "contrastive"] {
                 let Heads { head, bank } = shipped.heads_for(name).unwrap();
                 assert!(head.is_some(), "{} has no head for {name}", shipped.name);

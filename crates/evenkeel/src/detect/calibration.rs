@@ -102,9 +102,16 @@ impl Calibration {
     /// # Errors
     /// If it cannot be read, or was made for another model.
     pub fn load(path: &Path, model: &Model) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(Error::io(path))?;
+        Self::parse(&std::fs::read_to_string(path).map_err(Error::io(path))?, path, model)
+    }
+
+    /// Reads a file's text, for this model only; `path` is named in errors.
+    ///
+    /// # Errors
+    /// If it cannot be read, or was made for another model.
+    pub fn parse(text: &str, path: &Path, model: &Model) -> Result<Self> {
         let fail = |reason: String| Error::File { path: path.to_owned(), reason };
-        let calibration: Self = toml::from_str(&text).map_err(|e| fail(e.to_string()))?;
+        let calibration: Self = toml::from_str(text).map_err(|e| fail(e.to_string()))?;
         if calibration.model != model.hash {
             return Err(fail("was calibrated for another model; calibrate again for this one".into()));
         }
