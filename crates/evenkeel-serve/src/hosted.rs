@@ -24,6 +24,32 @@ pub struct Example {
     pub attacked: &'static [u8],
 }
 
+macro_rules! example {
+    ($name:literal) => {
+        Example {
+            clean: include_bytes!(concat!("examples/", $name, ".clean.png")),
+            attacked: include_bytes!(concat!("examples/", $name, ".attacked.png")),
+        }
+    };
+}
+
+/// The pairs in the binary; `examples/pairs.rs` made them.
+static EXAMPLES: [(&str, Example); 3] = [
+    ("segmenter", example!("segmenter")),
+    ("classifier", example!("classifier")),
+    ("instances", example!("instances")),
+];
+
+impl Example {
+    /// The pair of a shipped network, if it has one.
+    pub fn of(shipped: &str) -> Option<Self> {
+        EXAMPLES.iter().find(|(name, _)| *name == shipped).map(|(_, example)| *example)
+    }
+}
+
+/// The detector of models without a calibration.
+const UNCALIBRATED: &str = "variance";
+
 /// A model that is served.
 pub struct Hosted {
     /// Its name in requests.
@@ -66,7 +92,7 @@ impl Hosted {
         }
         let detector = match &calibration {
             Some(calibration) => calibration.detector(&model, Heads::default())?,
-            None => DetectorSpec::named("variance")?.build(&model, Heads::default())?,
+            None => DetectorSpec::named(UNCALIBRATED)?.build(&model, Heads::default())?,
         };
         let allowed = Allowed { default: Choice::default(), free: true, most: 200 };
         Ok(Self {
@@ -102,13 +128,15 @@ impl Hosted {
         }
     }
 
-    /// A network of the crate.
+    /// A network of the crate, with its calibration and a pair to try if there is one.
     ///
     /// # Errors
     /// Never, unless the crate was damaged.
     pub fn shipped(shipped: &'static Shipped) -> Result<Self> {
-        let hosted = Self::new(shipped.name, shipped.model()?, None)?;
-        Ok(Self { shipped: Some(shipped), ..hosted })
+        let model = shipped.model()?;
+        let calibration = shipped.calibration(&model)?;
+        let hosted = Self::new(shipped.name, model, Some(calibration))?;
+        Ok(Self { shipped: Some(shipped), example: Example::of(shipped.name), ..hosted })
     }
 
     /// The same with a pair to try.
@@ -150,6 +178,20 @@ impl Hosted {
     /// The threshold of the alarm, if there is one.
     pub fn threshold(&self) -> Option<f64> {
         self.calibration.as_ref().map(|calibration| calibration.threshold)
+    }
+
+    /// The detector of a request: the calibrated one, or else what `evenkeel predict --detect` builds for the same seed and views.
+    pub(crate) fn detector_for(&self, choice: &Choice) -> Result<Arc<Detector>> {
+        if self.calibration.is_some() {
+            return Ok(self.detector.clone());
+        }
+        let views = choice.defence.as_ref().map(|spec| spec.settings().views.set.clone());
+        let spec = DetectorSpec::named(UNCALIBRATED)?.with("seed", choice.seed)?;
+        let spec = match views {
+            Some(views) => spec.with_views(views),
+            None => spec,
+        };
+        Ok(Arc::new(spec.build(&self.model, Heads::default())?))
     }
 
     /// The heads of a defence, if the model has them.

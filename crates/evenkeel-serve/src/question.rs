@@ -148,7 +148,7 @@ impl Question {
             pipeline = pipeline.with_answer(spec.build(model)?);
         }
         if self.wants.score || !choice.always && hosted.threshold().is_some() && !choice.is_plain() {
-            pipeline = pipeline.with_detector(hosted.detector.clone());
+            pipeline = pipeline.with_detector(hosted.detector_for(choice)?);
             pipeline.threshold = hosted.threshold().filter(|_| !choice.always);
             let rule = hosted.calibration.as_ref().map(|c| c.estimate_rule(evenkeel::detect::DELTA));
             pipeline.estimate = rule.transpose()?.flatten();

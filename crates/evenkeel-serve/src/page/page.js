@@ -209,7 +209,7 @@ $("model").addEventListener("change", async () => {
 $("defence").addEventListener("change", () => { sliders(); soon(); });
 for (const id of ["epsilon", "steps", "answer", "seed", "always"]) $(id).addEventListener("input", soon);
 $("opacity").addEventListener("input", () => { $("heat").style.opacity = $("opacity").value / 100; });
-$("heat").style.opacity = 0.8;
+$("heat").style.opacity = 0.65;
 $("clean").addEventListener("click", () => example("clean"));
 $("attacked").addEventListener("click", () => example("attacked"));
 $("file").addEventListener("change", () => take($("file").files[0]));

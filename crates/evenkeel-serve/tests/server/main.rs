@@ -4,3 +4,4 @@ mod client;
 mod drain;
 mod faults;
 mod protocol;
+mod shipped;

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use evenkeel::{DefenceSpec, DetectorSpec, Heads, Image, Pipeline, shipped};
+use evenkeel::{DefenceSpec, Heads, Image, Pipeline, shipped};
 use evenkeel_serve::Token;
 use serde_json::{Value, json};
 
@@ -41,6 +41,8 @@ fn every_endpoint_answers() {
         "/",
         "/assets/style.css",
         "/assets/page.js",
+        "/examples/classifier/clean.png",
+        "/examples/classifier/attacked.png",
         "/openapi.json",
         "/metrics",
         "/v2",
@@ -65,7 +67,7 @@ fn every_endpoint_answers() {
         (404, "/assets/secret"),
         (404, "/assets/..%2f..%2fCargo.toml"),
         (405, INFER),
-        (404, "/examples/classifier/clean.png"),
+        (404, "/examples/classifier/other.png"),
     ] {
         let answer = get(path);
         assert_eq!(answer.status, status, "{path}");
@@ -139,7 +141,8 @@ fn a_defended_answer_is_the_pipelines_for_the_same_seed() {
     let image = picture(3);
     let model = Arc::new(shipped::named("classifier").unwrap().model().unwrap());
     let defence = DefenceSpec::named("equivariance").unwrap().with("steps", 2).unwrap();
-    let detector = DetectorSpec::named("variance").unwrap().build(&model, Heads::default()).unwrap();
+    let calibration = shipped::named("classifier").unwrap().calibration(&model).unwrap();
+    let detector = calibration.detector(&model, Heads::default()).unwrap();
     let pipeline = Pipeline::new(model.clone())
         .with_defence(defence.build(&model, &Heads::default()).unwrap())
         .with_detector(detector)
@@ -147,7 +150,7 @@ fn a_defended_answer_is_the_pipelines_for_the_same_seed() {
     let verdict = pipeline.run(&image).unwrap();
     let body = json!({
         "inputs": [{ "name": "image", "shape": [3, 64, 64], "datatype": "FP32", "data": image.pixels() }],
-        "parameters": { "defence": "equivariance", "steps": 2, "seed": 7 },
+        "parameters": { "defence": "equivariance", "steps": 2, "seed": 7, "always": true },
         "outputs": [{ "name": "scores" }, { "name": "evenkeel.score" }, { "name": "evenkeel.defended" }, { "name": "evenkeel.verdict" }],
     });
     let reply = request(server.address(), "POST", INFER, &[], body.to_string().as_bytes()).json();
@@ -169,7 +172,13 @@ fn a_defended_answer_is_the_pipelines_for_the_same_seed() {
     let field = |name: &str, value: &str| {
         format!("--x\r\ncontent-disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")
     };
-    let fields = [("defence", "equivariance"), ("steps", "2"), ("seed", "7"), ("pictures", "true")];
+    let fields = [
+        ("defence", "equivariance"),
+        ("steps", "2"),
+        ("seed", "7"),
+        ("always", "true"),
+        ("pictures", "true"),
+    ];
     let text: String = fields.iter().map(|(name, value)| field(name, value)).collect();
     let multipart = ("content-type", "multipart/form-data; boundary=x");
     let answer = request(server.address(), "POST", JUDGE, &[multipart], &form(&text));
