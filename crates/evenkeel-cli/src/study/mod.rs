@@ -1,5 +1,7 @@
 //! `evenkeel study`: experiments from a TOML file, run so that nothing is lost, and reported.
 
+mod cluster;
+mod items;
 mod merge;
 mod new;
 mod plan;
@@ -8,12 +10,12 @@ mod report;
 mod run;
 mod status;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use evenkeel_study::experiment::{Design, Experiment};
-use evenkeel_study::store::{Store, read_design};
+use evenkeel_study::store::{Site, Store, read_design};
 
 pub(crate) use crate::shipped::shelf;
 pub(crate) use run::{STOP, listen};
@@ -80,12 +82,15 @@ fn told(store: Store) -> Store {
     store
 }
 
-/// The design of a folder that a study was run into.
-fn design_in(folder: &std::path::Path) -> Result<Design> {
-    match read_design(folder)? {
-        Some(design) => Ok(design),
-        None => bail!("{}: no study was run into this folder", folder.display()),
-    }
+/// What a study was run into, a folder or a URL, to be read.
+fn opened(place: &Path) -> Result<(Design, Store)> {
+    let site = Site::at(place)?;
+    site.refresh()?;
+    let design = match read_design(site.folder())? {
+        Some(design) => design,
+        None => bail!("{}: no study was run into this place", place.display()),
+    };
+    Ok((design, told(Store::read(site.folder())?)))
 }
 
 pub(crate) fn run(args: StudyArgs) -> Result<()> {

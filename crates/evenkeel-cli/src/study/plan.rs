@@ -8,10 +8,11 @@ use std::path::PathBuf;
 use anyhow::Result;
 use evenkeel_study::experiment::{Design, SubjectCard};
 use evenkeel_study::run::{Cost, Forecast, Study};
-use evenkeel_study::store::{Shard, Store, read_design};
+use evenkeel_study::store::{Shard, Site, Store, read_design};
 
+use super::cluster::{self, ClusterArgs};
 use super::progress::{Progress, duration};
-use super::{Subject, shelf, told};
+use super::{Subject, items, shelf, told};
 use crate::units;
 
 /// Say what would run, and what it would take
@@ -22,12 +23,17 @@ pub(crate) struct PlanArgs {
     /// Images at a time
     #[arg(long, value_name = "COUNT")]
     threads: Option<usize>,
-    /// The folder it would run into: what is there already is not counted
-    #[arg(long, value_name = "DIR")]
+    /// The folder or URL it would run into: what is there already is not counted
+    #[arg(long, value_name = "PLACE")]
     out: Option<PathBuf>,
     /// Count, but run no probe
     #[arg(long)]
     no_probe: bool,
+    /// Write the work items that are left, a line of JSON each, for `study run --items`
+    #[arg(long, value_name = "FILE", conflicts_with = "no_probe")]
+    items: Option<PathBuf>,
+    #[command(flatten)]
+    cluster: ClusterArgs,
 }
 
 pub(crate) fn run(args: &PlanArgs) -> Result<()> {
@@ -36,9 +42,10 @@ pub(crate) fn run(args: &PlanArgs) -> Result<()> {
     let name = experiment.name.clone();
     let study = Study::load(experiment, &shelf())?;
     let design = &study.design;
-    let folder = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.study")));
-    let there = match read_design(&folder) {
-        Ok(Some(_)) => Some(told(Store::read(&folder)?)),
+    let site = Site::at(&args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.study"))))?;
+    site.refresh()?;
+    let there = match read_design(site.folder()) {
+        Ok(Some(_)) => Some(told(Store::read(site.folder())?)),
         _ => None,
     };
     let probe = match args.no_probe {
@@ -52,13 +59,14 @@ pub(crate) fn run(args: &PlanArgs) -> Result<()> {
             Some(forecast)
         }
     };
-    let (mut units, mut total) = (0, Cost::default());
+    let (mut units, mut bytes, mut total) = (0, 0, Cost::default());
     let wide = design.subjects.iter().map(|card| card.rule.name.chars().count()).max().unwrap_or(0).max(8);
     println!("{:<wide$} {:<28} {:>7} {:>10} {:>12}  time", "subject", "attack", "cells", "images", "passes");
     for (subject, card) in design.subjects.iter().enumerate() {
         for column in 0..card.columns.len() {
             let line = line(design, (subject, column), there.as_ref(), probe.as_ref());
             units += line.units;
+            bytes += line.bytes;
             total = total.plus(line.cost);
             println!("{}", line.words(card, column, threads, wide, probe.is_some()));
         }
@@ -73,6 +81,15 @@ pub(crate) fn run(args: &PlanArgs) -> Result<()> {
             duration(total.seconds / threads as f64),
             units::bytes(forecast.peak_bytes as usize)
         );
+        if args.cluster.cluster.is_some() || args.items.is_some() {
+            let left = study.items(forecast, there.as_ref(), args.cluster.item_seconds())?;
+            if let Some(file) = &args.items {
+                site.keep_design(design)?;
+                items::write(&left, file)?;
+                println!("{} work items in {}", left.len(), file.display());
+            }
+            cluster::tell(&args.cluster, &left, design, forecast, bytes)?;
+        }
     }
     Ok(())
 }
@@ -82,6 +99,7 @@ struct Line {
     cells: usize,
     images: usize,
     units: usize,
+    bytes: u64,
     cost: Cost,
 }
 
@@ -105,7 +123,7 @@ fn line(
 ) -> Line {
     let card = &design.subjects[subject];
     let cells = design.cells.iter().filter(|c| (c.subject, c.column) == (subject, column)).count();
-    let mut line = Line { cells, images: card.images.len(), units: 0, cost: Cost::default() };
+    let mut line = Line { cells, images: card.images.len(), units: 0, bytes: 0, cost: Cost::default() };
     let works = design.works.iter().enumerate();
     for (number, work) in works.filter(|(_, w)| (w.subject, w.column) == (subject, column)) {
         let keys = design.keys_of(work);
@@ -113,6 +131,7 @@ fn line(
         let images = card.images.iter().filter(open).count();
         line.units += images * keys.len();
         if let Some(forecast) = probe {
+            line.bytes += images as u64 * forecast.bytes[number];
             line.cost = line.cost.plus(forecast.works[number].times(images as f64));
         }
     }

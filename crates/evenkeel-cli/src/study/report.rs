@@ -5,9 +5,8 @@ use std::path::PathBuf;
 use anyhow::Result;
 use evenkeel_study::report::Report;
 use evenkeel_study::run::Study;
-use evenkeel_study::store::Store;
 
-use super::{design_in, shelf, told};
+use super::{opened, shelf};
 
 /// Write a page and tables of a study
 #[derive(Debug, clap::Args)]
@@ -29,12 +28,8 @@ pub(crate) struct ReportArgs {
 }
 
 pub(crate) fn run(args: &ReportArgs) -> Result<()> {
-    let design = design_in(&args.folder)?;
-    let store = told(Store::read(&args.folder)?);
-    let other = match &args.compare {
-        Some(folder) => Some((design_in(folder)?, told(Store::read(folder)?))),
-        None => None,
-    };
+    let (design, store) = opened(&args.folder)?;
+    let other = args.compare.as_ref().map(|folder| opened(folder)).transpose()?;
     let study = match args.no_gallery {
         true => None,
         false => match Study::load(design.experiment.clone(), &shelf()) {
@@ -51,7 +46,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<()> {
     };
     let report =
         Report::of(&design, &store, other.as_ref().map(|(design, store)| (design, store)), study.as_ref())?;
-    let out = args.out.clone().unwrap_or_else(|| args.folder.join("report"));
+    let out = args.out.clone().unwrap_or_else(|| store.folder().join("report"));
     let page = report.write(&out)?;
     if args.print {
         println!("{}", report.markdown());

@@ -1,5 +1,6 @@
 //! `evenkeel study run`: does what is missing, and writes the tables when nothing is.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,7 +9,7 @@ use evenkeel_study::experiment::{Design, SubjectCard};
 use evenkeel_study::record::ENDING;
 use evenkeel_study::rows;
 use evenkeel_study::run::{Effort, Outcome, Study, Subject as Loaded};
-use evenkeel_study::store::{Shard, Store, read_design};
+use evenkeel_study::store::{Shard, Site, Store, read_design};
 
 use super::progress::Progress;
 use super::{Subject, shelf, told};
@@ -18,8 +19,8 @@ use super::{Subject, shelf, told};
 pub(crate) struct RunArgs {
     #[command(flatten)]
     subject: Subject,
-    /// Where results go; NAME.study if left out
-    #[arg(long, value_name = "DIR")]
+    /// Where results go, a folder or a URL (s3://bucket/prefix, gs://, az://); NAME.study if left out
+    #[arg(long, value_name = "PLACE")]
     out: Option<PathBuf>,
     /// Images at a time; as many as the machine has processors if left out
     #[arg(long, value_name = "COUNT")]
@@ -30,6 +31,12 @@ pub(crate) struct RunArgs {
     /// Keep attacked and defended images as PNG files
     #[arg(long)]
     save_images: bool,
+    /// Run one work item of those that `study plan --items FILE` wrote, and keep it as a whole
+    #[arg(long, value_name = "FILE", requires = "item", conflicts_with_all = ["shard", "save_images"])]
+    items: Option<PathBuf>,
+    /// Which one, from 1
+    #[arg(long, value_name = "NUMBER", requires = "items")]
+    item: Option<usize>,
 }
 
 /// Raised by Ctrl-C: what is in flight is finished.
@@ -79,9 +86,14 @@ fn hang_ups_pass_by() -> bool {
 pub(crate) fn run(args: &RunArgs) -> Result<()> {
     let shard = Shard::parse(&args.shard)?;
     let experiment = args.subject.load()?;
-    let folder = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.study", experiment.name)));
+    let place = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.study", experiment.name)));
+    let site = Site::at(&place)?;
+    if let (Some(file), Some(number)) = (&args.items, args.item) {
+        return super::items::run(experiment, &site, (file, number), args.threads);
+    }
+    let folder = site.folder().to_owned();
     // before the networks are read, so that a folder that cannot be used is told at once
-    let store = told(Store::open(&folder, shard)?);
+    let store = told(Store::open_at(&site, shard)?);
     let study = Study::load(experiment, &shelf())?;
     study.design.left_out.iter().for_each(|words| eprintln!("left out: {words}"));
     tell_of_benchmarks(&study);
@@ -93,7 +105,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<()> {
     let ran = study.run(store, &effort, &progress);
     progress.finish();
     let (store, outcome) = ran?;
-    conclude(&study, store, outcome, &folder)
+    conclude(&study, store, outcome, &place)
 }
 
 /// Says which defences can be evaluated as public benchmarks do it, and why others cannot.
@@ -135,7 +147,8 @@ fn tell_of_change(folder: &Path, design: &Design, results: usize) {
                 folder.display()
             );
         }
-        let gone = |o: &&SubjectCard| o.images.iter().filter(|id| !card.images.contains(id)).count();
+        let images: HashSet<&String> = card.images.iter().collect();
+        let gone = |o: &&SubjectCard| o.images.iter().filter(|id| !images.contains(id)).count();
         if let Some(count) = other.filter(|_| before.experiment == design.experiment).as_ref().map(gone)
             && count > 0
         {
@@ -147,7 +160,7 @@ fn tell_of_change(folder: &Path, design: &Design, results: usize) {
     }
 }
 
-fn conclude(study: &Study, mut store: Store, outcome: Outcome, folder: &Path) -> Result<()> {
+fn conclude(study: &Study, mut store: Store, outcome: Outcome, place: &Path) -> Result<()> {
     for card in study.design.subjects.iter().filter(|card| card.foreign.is_none()) {
         if Loaded::fingerprint(&card.rule, &shelf()).ok() != Some(card.model) {
             eprintln!(
@@ -156,7 +169,7 @@ fn conclude(study: &Study, mut store: Store, outcome: Outcome, folder: &Path) ->
             );
         }
     }
-    let dir = folder.display();
+    let dir = place.display();
     if outcome.replaced > 0 {
         eprintln!(
             "{} results were of other pixels or truths than the images have now, and were made anew",
@@ -167,9 +180,12 @@ fn conclude(study: &Study, mut store: Store, outcome: Outcome, folder: &Path) ->
     store.look_again()?;
     let missing = rows::missing(&study.design, &store);
     let count = match missing.is_empty() && !outcome.stopped {
-        true => Some(rows::export(&study.design, &store, folder)?),
+        true => Some(rows::export(&study.design, &store, store.folder())?),
         false => None,
     };
+    if count.is_some() {
+        store.publish_tables()?;
+    }
     println!("{} results made, {} were there", outcome.made, outcome.kept);
     if outcome.stopped {
         bail!(
@@ -183,7 +199,7 @@ fn conclude(study: &Study, mut store: Store, outcome: Outcome, folder: &Path) ->
         );
         return Ok(());
     };
-    println!("complete: {count} rows in {}", folder.join(format!("records.{ENDING}")).display());
+    println!("complete: {count} rows in {}", store.folder().join(format!("records.{ENDING}")).display());
     println!("report:   evenkeel study report {dir}");
     Ok(())
 }

@@ -4,15 +4,14 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use evenkeel_study::rows;
-use evenkeel_study::store::Store;
 use serde_json::json;
 
-use super::{design_in, named, told};
+use super::{named, opened};
 
 /// Show how far each cell of a study is
 #[derive(Debug, clap::Args)]
 pub(crate) struct StatusArgs {
-    /// The folder it was run into
+    /// The folder or URL it was run into
     folder: PathBuf,
     /// Print JSON
     #[arg(long)]
@@ -20,8 +19,7 @@ pub(crate) struct StatusArgs {
 }
 
 pub(crate) fn run(args: &StatusArgs) -> Result<()> {
-    let design = design_in(&args.folder)?;
-    let store = told(Store::read(&args.folder)?);
+    let (design, store) = opened(&args.folder)?;
     let wide = design.subjects.iter().map(|card| card.rule.name.chars().count()).max().unwrap_or(0).max(8);
     let mut cells = Vec::new();
     let (mut have, mut want) = (0, 0);

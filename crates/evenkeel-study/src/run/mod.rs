@@ -4,14 +4,18 @@
 //! units in flight as workers, memory does not grow with the study, and results do not depend on their number. A result is in the store the
 //! moment it is there. A stop is honoured between units.
 
+mod cluster;
 mod count;
 mod foreign;
 mod gallery;
+mod item;
 mod probe;
 mod subject;
 mod unit;
 
+pub use cluster::{Cluster, Schedule, parse_cluster};
 pub use gallery::Revisit;
+pub use item::{Done, Item};
 pub use probe::{Cost, Forecast};
 pub use subject::{Embedded, Subject};
 
@@ -175,7 +179,17 @@ impl Study {
     /// The first thing that went wrong; what was made before it is in the store.
     pub fn run(&self, store: Store, effort: &Effort<'_>, watch: &dyn Watch) -> Result<(Store, Outcome)> {
         store.keep_design(&self.design)?;
-        let jobs = self.jobs(effort.shard);
+        self.run_jobs(store, &self.jobs(effort.shard), effort, watch)
+    }
+
+    /// Runs what is missing of these jobs.
+    fn run_jobs(
+        &self,
+        store: Store,
+        jobs: &[(u32, u32)],
+        effort: &Effort<'_>,
+        watch: &dyn Watch,
+    ) -> Result<(Store, Outcome)> {
         let shared = Shared {
             study: self,
             effort,
@@ -189,11 +203,12 @@ impl Study {
         };
         std::thread::scope(|scope| {
             for _ in 0..effort.threads.max(1) {
-                scope.spawn(|| shared.work_through(&jobs));
+                scope.spawn(|| shared.work_through(jobs));
             }
         });
-        let (store, _) = shared.store.into_inner().unwrap_or_else(|e| e.into_inner());
+        let (mut store, _) = shared.store.into_inner().unwrap_or_else(|e| e.into_inner());
         store.sync()?;
+        store.publish()?;
         if let Some(error) = shared.failed.into_inner().unwrap_or_else(|e| e.into_inner()) {
             return Err(error);
         }

@@ -11,11 +11,13 @@ use std::time::Instant;
 use evenkeel::attack::{Attack, FINALISTS};
 use evenkeel::defence::DefenceSpec;
 use evenkeel::settings::Choice;
+use evenkeel::{Image, Random};
 
 use super::unit::{Adversary, Evaluator, Seeds, peak_bytes};
 use super::{Study, Watch, count};
 use crate::Result;
-use crate::experiment::{Threat, Work};
+use crate::experiment::{Cell, Threat, Work};
+use crate::key::Key;
 use crate::record::{Entry, Passes};
 
 /// What one image takes.
@@ -67,8 +69,22 @@ impl Cost {
 pub struct Forecast {
     /// One image of every work of the design.
     pub works: Vec<Cost>,
+    /// The making of the image, of each work.
+    making: Vec<Cost>,
+    /// Each defence, by subject and row.
+    answers: HashMap<(usize, usize), Cost>,
+    /// Bytes that one image of every work leaves in the store, about.
+    pub bytes: Vec<u64>,
     /// The most memory that was held, with one thread.
     pub peak_bytes: u64,
+}
+
+impl Forecast {
+    /// What one image of a cell takes.
+    pub fn cell(&self, cell: &Cell) -> Cost {
+        let answer = cell.answer.and_then(|_| self.answers.get(&(cell.subject, cell.row)));
+        self.making[cell.work].plus(answer.copied().unwrap_or_default())
+    }
 }
 
 /// How much of everything there is in one unit.
@@ -184,15 +200,17 @@ impl Study {
         pool.install(|| {
             let mut known = HashMap::new();
             let mut made: HashMap<(usize, usize, Option<usize>), Cost> = HashMap::new();
-            let mut works = Vec::new();
+            let (mut works, mut makings) = (Vec::new(), Vec::new());
             for (number, work) in self.design.works.iter().enumerate() {
                 if self.design.subjects[work.subject].images.is_empty() {
                     works.push(Cost::default());
+                    makings.push(Cost::default());
                     continue;
                 }
                 let start = Instant::now();
                 if self.design.is_foreign(work) {
                     works.push(self.foreign_cost(work)?);
+                    makings.push(Cost::default());
                     watch.done(number, Some(start.elapsed().as_secs_f64()));
                     continue;
                 }
@@ -202,11 +220,44 @@ impl Study {
                     None => self.making(work)?,
                 };
                 made.insert(place, making);
+                makings.push(making);
                 works.push(making.plus(self.evaluating(work, &mut known)?));
                 watch.done(number, Some(start.elapsed().as_secs_f64()));
             }
-            Ok(Forecast { works, peak_bytes: peak_bytes() })
+            let answers = known.into_iter().filter(|((_, detects, _), _)| !detects);
+            let answers = answers.map(|((subject, _, row), cost)| ((subject, row), cost)).collect();
+            let bytes = self.bytes()?;
+            Ok(Forecast { works, making: makings, answers, bytes, peak_bytes: peak_bytes() })
         })
+    }
+
+    /// Bytes that one image of every work leaves: entries like that of the first image, and for attacks a picture with noise in it, which packs
+    /// worse than any attack's.
+    fn bytes(&self) -> Result<Vec<u64>> {
+        let root = self.design.experiment.seed;
+        let mut sizes = Vec::new();
+        for (subject, card) in self.subjects.iter().zip(&self.design.subjects) {
+            if card.images.is_empty() || card.foreign.is_some() {
+                sizes.push((DETECTION, 0));
+                continue;
+            }
+            let sample = subject.sample(0)?;
+            let evaluator = Evaluator::new(subject, &sample, &Threat::Clean, root)?;
+            let seeds = Seeds::new(root, 0, &sample.id);
+            let entry = evaluator.show(Key::of_parts(&[]), &Threat::Clean, None, seeds)?.0;
+            count::take();
+            let picture = super::packed(&noisy(&sample.image, card.epsilon_255)?)?;
+            sizes.push((entry.payload(&[])?.len() as u64, picture.len() as u64));
+        }
+        let of = |work: &Work| {
+            let (entry, picture) = sizes[work.subject];
+            let attacked =
+                matches!(self.design.subjects[work.subject].columns[work.column].threat, Threat::Attack(_));
+            let detections = work.detections.len() as u64 * DETECTION;
+            let own = u64::from(!self.design.is_foreign(work)) * entry;
+            own + u64::from(attacked) * picture + work.answers.len() as u64 * entry + detections
+        };
+        Ok(self.design.works.iter().map(of).collect())
     }
 
     /// What the image of a work takes.
@@ -287,6 +338,17 @@ impl Study {
         let detector = &self.prepared[work.subject].detectors[place];
         timed(|| evaluator.detect(work.key, detector, &sample.image))
     }
+}
+
+/// Bytes of a detection in a log.
+const DETECTION: u64 = 400;
+
+/// The image with noise of this radius.
+fn noisy(image: &Image, epsilon_255: f64) -> Result<Image> {
+    let (mut random, radius) = (Random::new(0), epsilon_255 as f32 / 255.0);
+    let pixels =
+        image.pixels().iter().map(|v| (v + random.uniform(-radius, radius)).clamp(0.0, 1.0)).collect();
+    Ok(Image::new(image.height(), image.width(), pixels)?)
 }
 
 /// The gradients of a defence.

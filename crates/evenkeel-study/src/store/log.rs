@@ -12,7 +12,8 @@ use crate::{Error, Result};
 #[derive(Debug)]
 pub struct Log {
     path: PathBuf,
-    file: File,
+    /// Open only while it is written.
+    file: Option<File>,
     /// Where the next frame goes.
     end: u64,
     damage: Vec<Range<u64>>,
@@ -117,7 +118,7 @@ impl Log {
         let fail = |e| Error::io(path, e);
         let mut file = File::options().create_new(true).read(true).write(true).open(path).map_err(fail)?;
         file.write_all(MAGIC).map_err(|e| full(path, e))?;
-        Ok(Self { path: path.to_owned(), file, end: MAGIC.len() as u64, damage: Vec::new() })
+        Ok(Self { path: path.to_owned(), file: Some(file), end: MAGIC.len() as u64, damage: Vec::new() })
     }
 
     /// Cuts off what a crash left at the end of a log, if anything; says so.
@@ -146,9 +147,33 @@ impl Log {
     /// Opens a log and shows where each payload begins. A torn end and damage are left out.
     pub(super) fn read(path: &Path, visit: impl FnMut(u64, &[u8]) -> Result<()>) -> Result<Self> {
         let walk = walk(path, visit)?;
-        let writable = File::options().read(true).write(true).open(path);
-        let file = writable.or_else(|_| File::open(path)).map_err(|e| Error::io(path, e))?;
-        Ok(Self { path: path.to_owned(), file, end: walk.sound.max(MAGIC.len() as u64), damage: walk.damage })
+        let end = walk.sound.max(MAGIC.len() as u64);
+        Ok(Self { path: path.to_owned(), file: None, end, damage: walk.damage })
+    }
+
+    /// Makes it one that can be added to.
+    pub(super) fn open_to_write(&mut self) -> Result<()> {
+        let file = File::options().read(true).write(true).open(&self.path);
+        self.file = Some(file.map_err(|e| Error::io(&self.path, e))?);
+        Ok(())
+    }
+
+    /// The file, to be read.
+    pub(super) fn open(&self) -> Result<File> {
+        File::open(&self.path).map_err(|e| Error::io(&self.path, e))
+    }
+
+    /// Whether there is no frame in it.
+    pub(super) fn is_empty(&self) -> bool {
+        self.end <= MAGIC.len() as u64
+    }
+
+    /// Gives the file another name; it is not added to any more.
+    pub(super) fn rename(&mut self, path: &Path) -> Result<()> {
+        std::fs::rename(&self.path, path).map_err(|e| Error::io(path, e))?;
+        self.path = path.to_owned();
+        self.file = None;
+        Ok(())
     }
 
     /// The file.
@@ -169,10 +194,10 @@ impl Log {
     }
 
     /// The payload of the frame at this place.
-    pub(super) fn at(&self, offset: u64) -> Result<Vec<u8>> {
+    pub(super) fn at(&self, file: &File, offset: u64) -> Result<Vec<u8>> {
         let fail = |e| Error::io(&self.path, e);
         let reason = || format!("was sound and is damaged at byte {offset} now; run the same command again");
-        frame_at(&self.file, offset)
+        frame_at(file, offset)
             .map_err(fail)?
             .ok_or_else(|| Error::File { path: self.path.clone(), reason: reason() })
     }
@@ -183,10 +208,13 @@ impl Log {
             return Err(Error::Request("a result of more than a gigabyte cannot be kept".into()));
         };
         let at = self.end;
-        let written = self.file.seek(SeekFrom::Start(at)).and_then(|_| self.file.write_all(&frame));
+        let Some(file) = &mut self.file else {
+            return Err(Error::Request(format!("{} is not open to be written", self.path.display())));
+        };
+        let written = file.seek(SeekFrom::Start(at)).and_then(|_| file.write_all(&frame));
         if let Err(e) = written {
             // nothing more can be done if this fails too; the next run finds a torn end
-            let _ = self.file.set_len(at);
+            let _ = file.set_len(at);
             return Err(full(&self.path, e));
         }
         self.end = at + frame.len() as u64;
@@ -195,7 +223,7 @@ impl Log {
 
     /// Brings everything to the disk itself.
     pub(super) fn sync(&self) -> Result<()> {
-        self.file.sync_data().map_err(|e| full(&self.path, e))
+        self.file.as_ref().map_or(Ok(()), |file| file.sync_data().map_err(|e| full(&self.path, e)))
     }
 }
 

@@ -7,25 +7,31 @@
 //!
 //! A result belongs to a key (what was done, see `experiment::design`) and an image. The index in memory knows where each lies; the results
 //! themselves stay on disk, so memory grows by some bytes a result and not with images. Later results replace earlier ones of the
-//! same key and image. Invariant: what [`Store::append`] has returned from is not lost when the process is killed.
+//! same key and image. Logs named `item-*.log` were created whole, by work items (`run/item.rs`) or by publishing (`publish.rs`), and never change. Invariant: what [`Store::append`] has returned from is not lost when the process is killed.
 
 mod frame;
 mod log;
+mod objects;
+mod publish;
+#[cfg(feature = "remote")]
+mod remote;
 
 #[cfg(test)]
 mod tests;
 
 pub use log::Log;
+pub use objects::{Folder, Objects, Site, cache, is_url};
 
 use std::collections::HashMap;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use evenkeel::image::write_atomically;
 
 use crate::experiment::Design;
 use crate::key::Key;
-use crate::record::{ENDING, Entry};
+use crate::record::Entry;
 use crate::{Error, Result};
 
 /// A part of a study: the images whose number leaves this remainder.
@@ -80,7 +86,13 @@ pub struct Store {
     /// The log that is written, and the lock that is held for it.
     own: Option<(usize, File)>,
     amiss: Vec<String>,
+    /// Logs that are open to be read, by their number.
+    open: Mutex<HashMap<u32, File>>,
+    publishing: Option<publish::Publishing>,
 }
+
+/// Logs that are open at a time: fewer than any system allows.
+const OPEN: usize = 200;
 
 /// The key of a result: what was done, and to which image.
 fn place_key(key: &Key, image: &str) -> Key {
@@ -96,6 +108,11 @@ fn log_paths(folder: &Path) -> Result<Vec<PathBuf>> {
     paths.retain(|p| p.extension().is_some_and(|e| e == "log"));
     paths.sort();
     Ok(paths)
+}
+
+/// Whether a log was created whole and never changes.
+fn is_item(path: &Path) -> bool {
+    path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("item-"))
 }
 
 /// Reads a log into the index; of two results of one key and image the later counts.
@@ -123,6 +140,8 @@ impl Store {
             index: HashMap::new(),
             own: None,
             amiss: Vec::new(),
+            open: Mutex::default(),
+            publishing: None,
         };
         for path in log_paths(folder)? {
             store.take_in(&path)?;
@@ -157,7 +176,10 @@ impl Store {
         let mended = Log::mend(&path)?;
         let mut store = Self::read(folder)?;
         let own = match store.logs.iter().position(|l| l.path() == path) {
-            Some(own) => own,
+            Some(own) => {
+                store.logs[own].open_to_write()?;
+                own
+            }
             None => {
                 store.logs.push(Log::create(&path)?);
                 store.logs.len() - 1
@@ -180,12 +202,18 @@ impl Store {
     /// # Errors
     /// If a log cannot be read.
     pub fn look_again(&mut self) -> Result<()> {
+        if let Some(publishing) = &self.publishing {
+            publishing.site.refresh()?;
+        }
         let own = self.own.as_ref().map(|(own, _)| self.logs[*own].path().to_owned());
+        let known: HashMap<PathBuf, usize> =
+            self.logs.iter().enumerate().map(|(number, log)| (log.path().to_owned(), number)).collect();
         for path in log_paths(&self.folder)? {
             if Some(&path) == own.as_ref() {
                 continue;
             }
-            match self.logs.iter().position(|l| l.path() == path) {
+            match known.get(&path).copied() {
+                Some(_) if is_item(&path) => {}
                 Some(known) => self.logs[known] = index_log(&path, known as u32, &mut self.index)?,
                 None => self.take_in(&path)?,
             }
@@ -226,7 +254,17 @@ impl Store {
     pub fn get(&self, key: &Key, id: &str) -> Result<Option<(Entry, Vec<u8>)>> {
         let Some(place) = self.index.get(&place_key(key, id)) else { return Ok(None) };
         let log = &self.logs[place.log as usize];
-        let payload = log.at(place.offset)?;
+        let payload = {
+            let mut open = self.open.lock().unwrap_or_else(|e| e.into_inner());
+            if open.len() >= OPEN && !open.contains_key(&place.log) {
+                open.clear();
+            }
+            let file = match open.entry(place.log) {
+                std::collections::hash_map::Entry::Occupied(file) => file.into_mut(),
+                std::collections::hash_map::Entry::Vacant(none) => none.insert(log.open()?),
+            };
+            log.at(file, place.offset)?
+        };
         let fail = |reason| Error::File { path: log.path().to_owned(), reason };
         let entry = Entry::parse(&payload).map_err(fail)?;
         let picture = Entry::picture(&payload).to_vec();
@@ -274,15 +312,26 @@ impl Store {
         Ok(taken)
     }
 
-    /// Brings everything to the disk itself.
+    /// The log that is written.
+    pub fn own_path(&self) -> Option<&Path> {
+        self.own.as_ref().map(|(own, _)| self.logs[*own].path())
+    }
+
+    /// The file name of the log that holds the result for this key and image.
+    pub fn log_of(&self, key: &Key, id: &str) -> Option<&str> {
+        let place = self.index.get(&place_key(key, id))?;
+        self.logs[place.log as usize].path().file_name()?.to_str()
+    }
+
+    /// Brings everything to the disk itself, and from time to time to where it is published.
     ///
     /// # Errors
-    /// If the disk refuses.
-    pub fn sync(&self) -> Result<()> {
-        match &self.own {
-            Some((own, _)) => self.logs[*own].sync(),
-            None => Ok(()),
+    /// If the disk or that place refuses.
+    pub fn sync(&mut self) -> Result<()> {
+        if let Some((own, _)) = &self.own {
+            self.logs[*own].sync()?;
         }
+        self.publish_if_due()
     }
 
     /// Keeps the design beside the logs.
@@ -300,8 +349,8 @@ impl Store {
                 return Err(Error::File { path: self.folder.clone(), reason });
             }
             // tables of the experiment before would pass for this one's
-            for name in ["records", "timings", "detections"] {
-                let path = self.folder.join(format!("{name}.{ENDING}"));
+            for name in publish::tables() {
+                let path = self.folder.join(name);
                 match std::fs::remove_file(&path) {
                     Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(Error::io(path, e)),
                     _ => {}
@@ -310,7 +359,7 @@ impl Store {
         }
         write_atomically(self.folder.join("experiment.toml"), design.experiment.to_toml()?.as_bytes())?;
         write_atomically(self.folder.join("study.json"), design.to_json()?.as_bytes())?;
-        Ok(())
+        self.publish_design()
     }
 
     /// A lock in the folder that another process holds.
