@@ -5,6 +5,7 @@
 
 mod attack;
 mod bridge;
+mod cluster;
 mod command;
 mod corrupt;
 mod data;
@@ -27,6 +28,8 @@ mod _core {
 
     #[pymodule_export]
     use super::attack::attack;
+    #[pymodule_export]
+    use super::cluster::{study_finish, study_item, study_items};
     #[pymodule_export]
     use super::command::run_command;
     #[pymodule_export]

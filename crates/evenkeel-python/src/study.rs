@@ -17,7 +17,7 @@ use pyo3::types::PyDict;
 use crate::error::{OrRaise, refuse};
 use crate::work::{Call, outside};
 
-fn shelf() -> Vec<Embedded> {
+pub(crate) fn shelf() -> Vec<Embedded> {
     let embedded = |shipped: &Shipped| Embedded {
         name: shipped.name,
         network: shipped.network,
@@ -28,7 +28,7 @@ fn shelf() -> Vec<Embedded> {
     SHIPPED.iter().map(embedded).collect()
 }
 
-struct Ticking<'a>(&'a Call);
+pub(crate) struct Ticking<'a>(pub(crate) &'a Call);
 
 impl Watch for Ticking<'_> {
     fn done(&self, _: usize, _: Option<f64>) {
