@@ -12,7 +12,7 @@ use evenkeel_serve::{Hosted, Limits, LogFormat, Options, Server, Token, init_log
 /// Serve models over HTTP: the Open Inference Protocol v2, verdicts on images, and a page at /
 #[derive(Debug, clap::Args)]
 pub(crate) struct ServeArgs {
-    /// ONNX networks, each with its contract (and its calibration, if there is one) beside it; the shipped networks if left out
+    /// ONNX networks, each with its contract (and its calibration, if there is one) beside it, or `embedded:NAME`; the shipped networks if left out
     models: Vec<PathBuf>,
     /// Do what this policy of `evenkeel tune` says with the one network given; without it, net.policy.toml beside each, if there is one
     #[arg(long, value_name = "FILE", conflicts_with = "no_policy")]
@@ -131,7 +131,10 @@ impl LimitArgs {
 
 /// A network under the policy that it is to obey.
 fn hosted(args: &ServeArgs, path: &Path) -> Result<Hosted> {
-    let hosted = Hosted::load(path, !args.no_policy && args.policy.is_none())?;
+    let hosted = match path.to_str().and_then(|text| text.strip_prefix("embedded:")) {
+        Some(name) => Hosted::shipped(evenkeel::shipped::named(name)?)?,
+        None => Hosted::load(path, !args.no_policy && args.policy.is_none())?,
+    };
     let Some(policy) = &args.policy else { return Ok(hosted) };
     ensure!(
         args.models.len() == 1,

@@ -7,14 +7,14 @@ use super::chart::{escaped, span, tick, ticks};
 
 /// Narrow enough that on a phone a letter keeps nine tenths of its size; a row's name stands above its marks, not beside them.
 const TOTAL: f64 = 400.0;
-const LEFT: f64 = 8.0;
-const WIDE: f64 = 376.0;
+const LEFT: f64 = 12.0;
+const WIDE: f64 = 372.0;
 /// Height of a name, of one mark's own line, and the space between rows.
 const NAME: f64 = 15.0;
 const LINE: f64 = 9.0;
 const GAP: f64 = 7.0;
 /// Width of a letter, about.
-const LETTER: f64 = 6.6;
+pub(crate) const LETTER: f64 = 6.6;
 
 /// A value with its interval.
 pub type Mark = (f64, Option<(f64, f64)>);
@@ -117,7 +117,7 @@ impl Dots {
 }
 
 /// A name of at most so many letters.
-pub(super) fn shortened(name: &str, most: usize) -> String {
+pub(crate) fn shortened(name: &str, most: usize) -> String {
     match name.chars().count() > most {
         true => name.chars().take(most - 1).chain(['…']).collect(),
         false => name.to_string(),
@@ -137,7 +137,7 @@ mod tests {
             rows: vec![("a <b>".into(), vec![Some((50.0, Some((25.0, 75.0)))), None])],
         };
         let svg = chart.svg();
-        assert!(svg.contains("cx=\"196.0\"") && svg.contains("M102.0") && svg.contains("H290.0"), "{svg}");
+        assert!(svg.contains("cx=\"198.0\"") && svg.contains("M105.0") && svg.contains("H291.0"), "{svg}");
         assert!(svg.contains("a &lt;b&gt;") && !svg.contains("<b>"));
         assert_eq!(svg.matches("<circle").count(), 3, "two in the legend, one in the row");
         assert_eq!(shortened(&"x".repeat(40), 31).chars().count(), 31);

@@ -11,6 +11,7 @@ use super::{Judged, Request, Tuned, candidates};
 use crate::experiment::spec;
 use crate::report::STYLE;
 use crate::report::chart::escaped;
+use crate::report::dots::{LETTER, shortened};
 use crate::report::results::Figure;
 use crate::{Error, Result};
 
@@ -94,11 +95,12 @@ pub fn policy(tuned: &Tuned, request: &Request, model: &str) -> Result<Policy> {
 fn picture(all: &[Judged], front: &[String], metric: &str) -> String {
     let worst = |one: &Judged| 100.0 * one.aware.unwrap_or(one.unaware).value;
     let most = all.iter().map(|one| (100.0 * one.clean.value).max(worst(one))).fold(1.0, f64::max);
-    let (left, top, side) = (48.0, 12.0, 360.0);
+    // as narrow as a phone, so that letters keep their size on one
+    let (left, top, side) = (34.0, 24.0, 340.0);
     let across = |value: f64| left + value / most * side;
     let down = |value: f64| top + side - value / most * side;
     let mut svg = format!(
-        "<svg viewBox=\"0 0 640 430\" class=\"dots\" role=\"img\" aria-label=\"clean against worst case\"><rect x=\"{left}\" y=\"{top}\" width=\"{side}\" \
+        "<svg viewBox=\"0 0 400 410\" class=\"dots\" role=\"img\" aria-label=\"clean against worst case\"><rect x=\"{left}\" y=\"{top}\" width=\"{side}\" \
          height=\"{side}\" class=\"frame\"/>"
     );
     for step in 0..=4 {
@@ -114,7 +116,7 @@ fn picture(all: &[Judged], front: &[String], metric: &str) -> String {
     }
     let _ = write!(
         svg,
-        "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">clean {}, %</text><text x=\"{left}\" y=\"{top}\" dy=\"-2\">worst case, %</text>",
+        "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">clean {}, %</text><text x=\"6\" y=\"12\">worst case, %</text>",
         left + side / 2.0,
         top + side + 36.0,
         escaped(metric)
@@ -131,8 +133,17 @@ fn picture(all: &[Judged], front: &[String], metric: &str) -> String {
             escaped(&one.label)
         );
         if on {
-            let name = escaped(&one.label);
-            let _ = write!(svg, "<text x=\"{:.1}\" y=\"{:.1}\">{name}</text>", x + radius + 3.0, y + 4.0);
+            // names stand on the side that has room
+            let (at, anchor, room) = match x > left + side / 2.0 {
+                true => (x - radius - 3.0, "end", x - radius - left),
+                false => (x + radius + 3.0, "start", left + side - x - radius),
+            };
+            let name = escaped(&shortened(&one.label, (room / LETTER) as usize));
+            let _ = write!(
+                svg,
+                "<text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{name}</text>",
+                y + 4.0
+            );
         }
     }
     svg + "</svg>"
@@ -154,7 +165,7 @@ fn table(all: &[Judged], front: &[String]) -> String {
     };
     let lines: String = all.iter().map(line).collect();
     format!(
-        "<table><tr><th></th><th>clean</th><th>unaware attackers</th><th>aware attackers</th><th>forward passes</th><th>images</th></tr>{lines}</table>"
+        "<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"candidates\"><table><tr><th></th><th>clean</th><th>unaware attackers</th><th>aware attackers</th><th>forward passes</th><th>images</th></tr>{lines}</table></div>"
     )
 }
 
