@@ -23,9 +23,9 @@ pub enum Error {
     /// The data set refused something.
     #[error(transparent)]
     Data(#[from] evenkeel_data::Error),
-    /// Weights could not be packed.
-    #[error("the weights cannot be packed: {0}")]
-    Weights(#[from] safetensors::SafeTensorError),
+    /// The network cannot be written.
+    #[error("the network cannot be written: {0}")]
+    Network(#[from] evenkeel_network::Error),
     /// The loss is no longer a number.
     #[error("the loss is {loss} at step {step}; a smaller learning rate may help")]
     Diverged {

@@ -8,10 +8,13 @@ use crate::instance::{self, PREDICTIONS};
 use crate::layer::norm::EPSILON;
 use crate::net::{Net, Place, Step};
 use crate::networks::{BOXES, FEATURES, PIXEL_DEVIATION, PIXEL_MEAN, PROTOTYPES, SCORES};
-use crate::onnx::{Ends, Writer, ints, text};
 use evenkeel::image::write_atomically;
 use evenkeel::model::{Classes, Contract, InputRule, Model, Order, PaletteRule, ResizeRule};
 use evenkeel_data::dataset::scenes::{INSTANCE_CLASSES, OBJECT_CLASSES, SCENE_CLASSES, SCENE_COLOURS};
+use evenkeel_network::graph::Dim;
+use evenkeel_network::op::Attribute;
+use evenkeel_network::zoo::Blueprint;
+use evenkeel_network::{DType, Tensor};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -19,23 +22,24 @@ use std::path::{Path, PathBuf};
 const INPUT: &str = "image";
 
 /// The network as the bytes of an ONNX file. One that places boxes takes images of this size only.
-pub fn to_onnx(net: &Net, size: (usize, usize)) -> Vec<u8> {
-    let (writer, outputs, size) = written(net, size);
-    writer.file(Ends { input: INPUT, size, outputs: &outputs })
+///
+/// # Errors
+/// If the file would pass 2 GB.
+pub fn to_onnx(net: &Net, size: (usize, usize)) -> Result<Vec<u8>> {
+    Ok(drawn(net, size).onnx()?)
 }
 
 /// As [`to_onnx`], but the graph only, and its weights as the safetensors file of this name beside it.
 ///
 /// # Errors
-/// If the weights cannot be packed.
+/// As [`to_onnx`].
 pub fn to_graph_and_weights(net: &Net, size: (usize, usize), weights: &str) -> Result<(Vec<u8>, Vec<u8>)> {
-    let (writer, outputs, size) = written(net, size);
-    writer.split(Ends { input: INPUT, size, outputs: &outputs }, weights)
+    Ok(drawn(net, size).onnx_and_weights(weights)?)
 }
 
-/// The graph, its outputs, and the one size it takes if it takes one only.
-fn written(net: &Net, full: (usize, usize)) -> (Writer, Vec<&str>, Option<(usize, usize)>) {
-    let mut writer = Writer::default();
+/// The network as the engine's blueprint.
+fn drawn(net: &Net, full: (usize, usize)) -> Blueprint {
+    let mut graph = Blueprint::new("evenkeel");
     let name = |place: Place| {
         let named = net.named.iter().find(|(_, p)| *p == place);
         named.map_or_else(|| if place == 0 { INPUT.into() } else { format!("t{place}") }, |(n, _)| n.clone())
@@ -50,7 +54,7 @@ fn written(net: &Net, full: (usize, usize)) -> (Writer, Vec<&str>, Option<(usize
                     let weights = net.parameters[weight].values.clone();
                     let bias =
                         bias.map_or_else(|| vec![0.0; conv.out_c], |b| net.parameters[b].values.clone());
-                    write_conv(&mut writer, conv, (&name(from), &out), &weights, &bias);
+                    draw_conv(&mut graph, conv, (&name(from), &out), weights, bias);
                 }
             }
             Step::Norm { from, gain, shift, running, skip, relu } => {
@@ -72,53 +76,59 @@ fn written(net: &Net, full: (usize, usize)) -> (Writer, Vec<&str>, Option<(usize
                     .map(|o| net.parameters[shift].values[o] - running.mean[o] * scale[o])
                     .collect();
                 let conv_out = if skip.is_none() && !relu { out.clone() } else { format!("{out}.conv") };
-                write_conv(&mut writer, conv, (&name(source), &conv_out), &weights, &bias);
+                draw_conv(&mut graph, conv, (&name(source), &conv_out), weights, bias);
                 let mut last = conv_out;
                 if let Some(skip) = skip {
                     let sum = if relu { format!("{out}.sum") } else { out.clone() };
-                    writer.node("Add", &[&last, &name(skip)], &sum, &[]);
+                    graph.step("Add", &[&last, &name(skip)], &sum, []);
                     last = sum;
                 }
                 if relu {
-                    writer.node("Relu", &[&last], &out, &[]);
+                    graph.step("Relu", &[&last], &out, []);
                 }
             }
             Step::Enlarge { from, factor } => {
                 let scales = format!("{out}.scales");
-                writer.constant(&scales, &[4], &[1.0, 1.0, factor as f32, factor as f32]);
-                let how = [text("mode", "linear"), text("coordinate_transformation_mode", "half_pixel")];
-                writer.node("Resize", &[&name(from), "", &scales], &out, &how);
+                let by = factor as f32;
+                graph.constant(&scales, Tensor::new(&[4], vec![1.0, 1.0, by, by]));
+                let text = |value: &str| Attribute::Text(value.into());
+                let how = [("mode", text("linear")), ("coordinate_transformation_mode", text("half_pixel"))];
+                graph.step("Resize", &[&name(from), "", &scales], &out, how);
             }
-            Step::Average { from } => writer.node("GlobalAveragePool", &[&name(from)], &out, &[]),
+            Step::Average { from } => graph.step("GlobalAveragePool", &[&name(from)], &out, []),
         }
     }
-    let mut outputs: Vec<&str> = net.named.iter().map(|(name, _)| name.as_str()).collect();
-    let mut size = None;
-    if outputs.contains(&BOXES) {
-        instance::write_predictions(&mut writer, full);
-        outputs.push(PREDICTIONS);
-        size = Some(full);
+    for (name, _) in &net.named {
+        graph.output(name, DType::F32, 4);
     }
-    (writer, outputs, size)
+    let boxes = net.named.iter().any(|(name, _)| name == BOXES);
+    if boxes {
+        instance::draw_predictions(&mut graph, full);
+        graph.output(PREDICTIONS, DType::F32, 3);
+    }
+    let side = |name: &str, fixed: usize| if boxes { Dim::Fixed(fixed) } else { Dim::Free(name.into()) };
+    let dims = vec![Dim::Fixed(1), Dim::Fixed(3), side("height", full.0), side("width", full.1)];
+    graph.input(INPUT, DType::F32, dims);
+    graph
 }
 
-fn write_conv(
-    writer: &mut Writer,
+fn draw_conv(
+    graph: &mut Blueprint,
     conv: crate::layer::conv::Conv,
     (from, out): (&str, &str),
-    weights: &[f32],
-    bias: &[f32],
+    weights: Vec<f32>,
+    bias: Vec<f32>,
 ) {
     let (weight_name, bias_name) = (format!("{out}.weight"), format!("{out}.bias"));
-    writer.weights(&weight_name, &[conv.out_c, conv.in_c, conv.kernel, conv.kernel], weights);
-    writer.weights(&bias_name, &[conv.out_c], bias);
+    graph.weight(&weight_name, Tensor::new(&[conv.out_c, conv.in_c, conv.kernel, conv.kernel], weights));
+    graph.weight(&bias_name, Tensor::new(&[conv.out_c], bias));
     let attributes = [
-        ints("kernel_shape", &[conv.kernel; 2]),
-        ints("strides", &[conv.stride; 2]),
-        ints("dilations", &[conv.dilation; 2]),
-        ints("pads", &[conv.pad(); 4]),
+        ("kernel_shape", Attribute::Ints(vec![conv.kernel as i64; 2])),
+        ("strides", Attribute::Ints(vec![conv.stride as i64; 2])),
+        ("dilations", Attribute::Ints(vec![conv.dilation as i64; 2])),
+        ("pads", Attribute::Ints(vec![conv.pad() as i64; 4])),
     ];
-    writer.node("Conv", &[from, &weight_name, &bias_name], out, &attributes);
+    graph.step("Conv", &[from, &weight_name, &bias_name], out, attributes);
 }
 
 /// How pixels become the network's input, and what comes out; `size` is that of [`to_onnx`].
@@ -167,7 +177,7 @@ pub fn contract(subject: Subject, (height, width): (usize, usize)) -> Contract {
 /// If the engine refuses it.
 pub fn to_model(net: &Net, subject: Subject, size: (usize, usize)) -> Result<Model> {
     let path = Path::new("network in training");
-    Ok(Model::from_bytes(&to_onnx(net, size), path, &contract(subject, size))?)
+    Ok(Model::from_bytes(&to_onnx(net, size)?, path, &contract(subject, size))?)
 }
 
 /// Writes the network and the contract beside it. `path` is an ONNX file with everything, or a safetensors file of the weights, which then
@@ -184,7 +194,7 @@ pub fn save(net: &Net, subject: Subject, path: &Path) -> Result<PathBuf> {
         put(path, &weights)?;
         put(&graph, &nodes)?;
     } else {
-        put(&graph, &to_onnx(net, subject.size()))?;
+        put(&graph, &to_onnx(net, subject.size())?)?;
     }
     let beside = Contract::path_beside(&graph);
     contract(subject, subject.size()).save(&beside).map_err(|e| Error::file(beside, e))?;

@@ -10,11 +10,13 @@ use crate::instance_loss::{CELL, Outputs, Sum};
 use crate::map::Map;
 use crate::net::{Net, Place, Tape};
 use crate::networks::{BOXES, CLASSES, COEFFICIENTS, PROTOTYPE_COUNT, PROTOTYPES};
-use crate::onnx::{Writer, int};
 use evenkeel::task::instance::{Instance, InstanceRule, Mask};
 use evenkeel_data::coco_instances::{detected, rle_of};
 use evenkeel_data::dataset::scenes::{INSTANCE_CLASSES, SMALLEST_INSTANCE};
 use evenkeel_data::metric::instance::{InstanceScore, Region, TrueInstance};
+use evenkeel_network::Tensor;
+use evenkeel_network::op::Attribute;
+use evenkeel_network::zoo::Blueprint;
 use rayon::prelude::*;
 
 /// The tensor of boxes, class probabilities and coefficients.
@@ -115,29 +117,29 @@ pub fn score(net: &Net, held_out: &Pool) -> Result<InstanceScore> {
 }
 
 /// The end of the graph: from the four outputs to predictions, for images of this size.
-pub(crate) fn write_predictions(writer: &mut Writer, (height, width): (usize, usize)) {
-    writer.node("Exp", &[BOXES], "sides", &[]);
+pub(crate) fn draw_predictions(graph: &mut Blueprint, (height, width): (usize, usize)) {
+    graph.step("Exp", &[BOXES], "sides", []);
     // Rows: centre x, centre y, width, height; columns: left, top, right, lower side.
     #[rustfmt::skip]
-    let joined = [
+    let joined: [f32; 16] = [
         -0.5, 0.0, 0.5, 0.0,
         0.0, -0.5, 0.0, 0.5,
         1.0, 0.0, 1.0, 0.0,
         0.0, 1.0, 0.0, 1.0,
     ];
-    writer.constant("sides.joined", &[4, 4, 1, 1], &joined);
-    writer.node("Conv", &["sides", "sides.joined"], "around", &[]);
+    graph.constant("sides.joined", Tensor::new(&[4, 4, 1, 1], joined.to_vec()));
+    graph.step("Conv", &["sides", "sides.joined"], "around", []);
     let (rows, columns) = (height / CELL as usize, width / CELL as usize);
     let centre = |i: usize| CELL * (i as f32 + 0.5);
     let mut centres: Vec<f32> = (0..rows * columns).map(|cell| centre(cell % columns)).collect();
     centres.extend((0..rows * columns).map(|cell| centre(cell / columns)));
     centres.resize(4 * rows * columns, 0.0);
-    writer.constant("centres", &[1, 4, rows, columns], &centres);
-    writer.node("Add", &["around", "centres"], "placed", &[]);
-    writer.node("Sigmoid", &[CLASSES], "sure", &[]);
-    writer.node("Concat", &["placed", "sure", COEFFICIENTS], "cells", &[int("axis", 1)]);
-    writer.whole_numbers("anchors", &[1, ROWS as i64, (rows * columns) as i64]);
-    writer.node("Reshape", &["cells", "anchors"], PREDICTIONS, &[]);
+    graph.constant("centres", Tensor::new(&[1, 4, rows, columns], centres));
+    graph.step("Add", &["around", "centres"], "placed", []);
+    graph.step("Sigmoid", &[CLASSES], "sure", []);
+    graph.step("Concat", &["placed", "sure", COEFFICIENTS], "cells", [("axis", Attribute::Int(1))]);
+    graph.constant("anchors", Tensor::new(&[3], vec![1, ROWS as i64, (rows * columns) as i64]));
+    graph.step("Reshape", &["cells", "anchors"], PREDICTIONS, []);
 }
 
 #[cfg(test)]

@@ -20,7 +20,6 @@ pub mod loss;
 pub mod map;
 pub mod net;
 pub mod networks;
-pub mod onnx;
 pub mod optimiser;
 pub mod train;
 

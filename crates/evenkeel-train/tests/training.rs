@@ -119,7 +119,7 @@ fn a_resumed_run_goes_on_bit_for_bit_and_a_short_run_learns() {
     let mut resumed = fresh();
     assert!(parts.run(&mut resumed, &pool, &pool).unwrap().1);
     let size = Subject::Objects.size();
-    assert_eq!(export::to_onnx(&whole, size), export::to_onnx(&resumed, size));
+    assert_eq!(export::to_onnx(&whole, size).unwrap(), export::to_onnx(&resumed, size).unwrap());
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn the_same_plan_gives_the_same_bytes_on_any_number_of_threads() {
             let scenes =
                 Plan { subject: Subject::Scenes, batch: 2, window: (32, 64), ..plan(folder.path(), 3) };
             scenes.run(&mut net, &pool, &pool).unwrap();
-            export::to_onnx(&net, Subject::Scenes.size())
+            export::to_onnx(&net, Subject::Scenes.size()).unwrap()
         })
     };
     let once = train(1);

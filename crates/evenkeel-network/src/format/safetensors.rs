@@ -1,6 +1,7 @@
 //! Weights by name in safetensors files, for graphs built in code. A file of a [zoo](crate::zoo) network names its architecture.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::Path;
 
 use evenkeel_kernels::buffer::Flag;
@@ -55,12 +56,23 @@ pub fn looks_like(start: &[u8]) -> bool {
     matches!(start, [_, _, _, _, _, 0, 0, 0, b'{', ..])
 }
 
-/// The bytes of a file with these tensors, that names their architecture.
+/// Where each tensor's values lie in a file's bytes.
+///
+/// # Errors
+/// If the bytes are damaged.
+pub(crate) fn places(bytes: &[u8]) -> Result<HashMap<String, Range<usize>>> {
+    let (header, table) = SafeTensors::read_metadata(bytes).map_err(|error| damaged(error.to_string()))?;
+    let first = header + size_of::<u64>();
+    let place = |(begin, end): (usize, usize)| first + begin..first + end;
+    Ok(table.tensors().into_iter().map(|(name, info)| (name, place(info.data_offsets))).collect())
+}
+
+/// The bytes of a file with these tensors, that names their architecture if they have one.
 ///
 /// # Errors
 /// If a tensor is neither of 32- nor of 64-bit numbers.
 pub fn to_bytes<'t>(
-    architecture: &str,
+    architecture: Option<&str>,
     tensors: impl IntoIterator<Item = (&'t str, &'t Tensor)>,
 ) -> Result<Vec<u8>> {
     let mut packed: Vec<(&str, Dtype, Vec<usize>, Vec<u8>)> = Vec::new();
@@ -84,8 +96,8 @@ pub fn to_bytes<'t>(
         let view = TensorView::new(*dtype, shape.clone(), bytes);
         views.push((*name, view.map_err(|error| Error::Graph(error.to_string()))?));
     }
-    let metadata = HashMap::from([(ARCHITECTURE.to_string(), architecture.to_string())]);
-    safetensors::serialize(views, Some(metadata)).map_err(|error| Error::Graph(error.to_string()))
+    let metadata = architecture.map(|name| HashMap::from([(ARCHITECTURE.to_string(), name.to_string())]));
+    safetensors::serialize(views, metadata).map_err(|error| Error::Graph(error.to_string()))
 }
 
 fn tensor(view: &TensorView<'_>) -> Result<Tensor, String> {

@@ -1,5 +1,8 @@
 //! A network as drawn: steps with ONNX's operators and attributes, and constants. It becomes a [`Graph`] to run, or an ONNX file.
+//!
+//! The zoo draws blueprints from checkpoints; a trainer draws its own, names as it likes.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::error::{Error, Offender, Result};
@@ -45,9 +48,54 @@ pub struct Blueprint {
     pub(crate) outputs: Vec<Exit>,
     pub(crate) steps: Vec<Step>,
     pub(crate) constants: Vec<(String, Tensor)>,
+    /// Names of the constants that were learnt, which may lie in a file of their own.
+    pub(crate) learnt: BTreeSet<String>,
 }
 
 impl Blueprint {
+    /// An empty one.
+    pub fn new(architecture: &'static str) -> Blueprint {
+        Blueprint { architecture, ..Blueprint::default() }
+    }
+
+    /// Declares an input.
+    pub fn input(&mut self, name: &str, dtype: DType, dims: Vec<Dim>) {
+        self.inputs.push(Entrance { name: name.into(), dtype, dims });
+    }
+
+    /// Declares an output of this rank.
+    pub fn output(&mut self, name: &str, dtype: DType, rank: usize) {
+        self.outputs.push(Exit { name: name.into(), dtype, rank });
+    }
+
+    /// Adds a constant.
+    pub fn constant(&mut self, name: &str, tensor: Tensor) {
+        self.constants.push((name.into(), tensor));
+    }
+
+    /// Adds a constant that was learnt.
+    pub fn weight(&mut self, name: &str, tensor: Tensor) {
+        self.learnt.insert(name.into());
+        self.constant(name, tensor);
+    }
+
+    /// Adds a step with one output. An input without a name is absent.
+    pub fn step<const N: usize>(
+        &mut self,
+        operator: &'static str,
+        inputs: &[&str],
+        output: &str,
+        with: [(&str, Attribute); N],
+    ) {
+        let inputs = inputs.iter().map(|&input| input.into()).collect();
+        self.steps.push(Step {
+            operator,
+            inputs,
+            outputs: vec![output.into()],
+            attributes: attributes(with),
+        });
+    }
+
     /// The name of the architecture.
     pub fn architecture(&self) -> &'static str {
         self.architecture
@@ -97,6 +145,14 @@ impl Blueprint {
     /// If it would pass 2 GB.
     pub fn onnx(&self) -> Result<Vec<u8>> {
         crate::format::onnx::write::bytes(self)
+    }
+
+    /// An ONNX file of the graph, and a safetensors file of what was learnt, which the graph finds beside it under the name `weights`.
+    ///
+    /// # Errors
+    /// If the graph would pass 2 GB, or a weight is neither of 32- nor of 64-bit numbers.
+    pub fn onnx_and_weights(&self, weights: &str) -> Result<(Vec<u8>, Vec<u8>)> {
+        crate::format::onnx::write::split(self, weights)
     }
 
     /// The network, ready to run.

@@ -72,6 +72,6 @@ impl Blueprint {
     /// # Errors
     /// If a tensor is neither of 32- nor of 64-bit numbers.
     pub fn safetensors(&self, weights: &Weights) -> Result<Vec<u8>> {
-        safetensors::to_bytes(self.architecture(), weights.iter())
+        safetensors::to_bytes(Some(self.architecture()), weights.iter())
     }
 }

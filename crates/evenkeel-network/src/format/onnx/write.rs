@@ -1,4 +1,6 @@
-//! A [`Blueprint`] as the bytes of an ONNX file, weights inside. Reading them back gives the same graph.
+//! A [`Blueprint`] as the bytes of an ONNX file, its weights inside or in a safetensors file beside it. Reading them back gives the same graph.
+
+use std::ops::Range;
 
 use bytes::Bytes;
 use evenkeel_kernels::buffer::Flag;
@@ -6,11 +8,12 @@ use prost::Message;
 
 use super::attribute::kind;
 use super::message::{
-    AttributeMessage, Dimension, GraphMessage, Model, NodeMessage, OperatorSet, Shape, TensorMessage,
+    AttributeMessage, Dimension, GraphMessage, Model, NodeMessage, OperatorSet, Pair, Shape, TensorMessage,
     TensorType, TypeMessage, ValueInfo,
 };
 use super::values::code;
 use crate::error::{Error, Result};
+use crate::format::safetensors;
 use crate::graph::Dim;
 use crate::op::Attribute;
 use crate::tensor::{DType, Data, Tensor};
@@ -19,11 +22,33 @@ use crate::zoo::blueprint::{Blueprint, OPSET, Step};
 /// The version of the container format: the one that goes with [`OPSET`].
 const IR_VERSION: i64 = 8;
 
+/// The location of a tensor whose values are in another file.
+const EXTERNAL: i32 = 1;
+
 /// The file's bytes.
 ///
 /// # Errors
 /// If the file would pass the 2 GB a protobuf message may have.
 pub(crate) fn bytes(blueprint: &Blueprint) -> Result<Vec<u8>> {
+    encoded(blueprint, tensor)
+}
+
+/// The bytes of a file whose learnt constants are in another, called `weights`, and that other file's.
+///
+/// # Errors
+/// As [`bytes`], or if a weight's type has no place in a safetensors file.
+pub(crate) fn split(blueprint: &Blueprint, weights: &str) -> Result<(Vec<u8>, Vec<u8>)> {
+    let learnt = blueprint.constants.iter().filter(|(name, _)| blueprint.learnt.contains(name));
+    let packed = safetensors::to_bytes(None, learnt.map(|(name, tensor)| (name.as_str(), tensor)))?;
+    let places = safetensors::places(&packed)?;
+    let graph = encoded(blueprint, |name, constant| match places.get(name) {
+        Some(place) => elsewhere(name, constant, weights, place),
+        None => tensor(name, constant),
+    })?;
+    Ok((graph, packed))
+}
+
+fn encoded(blueprint: &Blueprint, constant: impl Fn(&str, &Tensor) -> TensorMessage) -> Result<Vec<u8>> {
     let free = |axis: usize| Dim::Free(format!("d{axis}"));
     let outputs = blueprint.outputs.iter().map(|output| {
         let dims: Vec<Dim> = (0..output.rank).map(free).collect();
@@ -32,7 +57,7 @@ pub(crate) fn bytes(blueprint: &Blueprint) -> Result<Vec<u8>> {
     let graph = GraphMessage {
         node: blueprint.steps.iter().map(node).collect(),
         name: blueprint.architecture.into(),
-        initializer: blueprint.constants.iter().map(|(name, constant)| tensor(name, constant)).collect(),
+        initializer: blueprint.constants.iter().map(|(name, value)| constant(name, value)).collect(),
         sparse_initializer: Vec::new(),
         input: blueprint.inputs.iter().map(|input| value(&input.name, input.dtype, &input.dims)).collect(),
         output: outputs.collect(),
@@ -81,13 +106,28 @@ fn tensor(name: &str, tensor: &Tensor) -> TensorMessage {
         Data::I8(values) => values.iter().flat_map(|v| v.to_le_bytes()).collect(),
         Data::Bool(values) => values.iter().map(|&v| u8::from(v != Flag::from(false))).collect(),
     };
+    TensorMessage { raw_data: Some(Bytes::from(raw)), ..heading(name, tensor) }
+}
+
+/// A tensor's name, type and shape.
+fn heading(name: &str, tensor: &Tensor) -> TensorMessage {
     TensorMessage {
         dims: tensor.shape().iter().map(|&extent| extent as i64).collect(),
         data_type: element_type(tensor.dtype()),
         name: name.into(),
-        raw_data: Some(Bytes::from(raw)),
         ..TensorMessage::default()
     }
+}
+
+/// A tensor as a pointer to these bytes of another file.
+fn elsewhere(name: &str, tensor: &Tensor, file: &str, bytes: &Range<usize>) -> TensorMessage {
+    let entry = |key: &str, value: String| Pair { key: key.into(), value };
+    let external_data = vec![
+        entry("location", file.into()),
+        entry("offset", bytes.start.to_string()),
+        entry("length", bytes.len().to_string()),
+    ];
+    TensorMessage { external_data, data_location: EXTERNAL, ..heading(name, tensor) }
 }
 
 fn node(step: &Step) -> NodeMessage {
