@@ -1,6 +1,6 @@
 //! Every layout's miniature is read, and read as Pillow, numpy and pycocotools read it.
 
-use evenkeel_data::dataset::{Dataset, Preparation, Request, Sample, Subset, Truth, contact_sheet, resized};
+use evenkeel_data::dataset::{Dataset, Preparation, Request, Sample, Subset, Truth, contact_sheet};
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -187,14 +187,14 @@ fn resizing_is_pillows_bilinear() {
     let load = |name: &str| evenkeel::Image::load(testdata().join("resize").join(name)).unwrap();
     let source = load("source.png");
     for (w, h) in [(13, 9), (40, 30), (24, 5), (7, 31)] {
-        let (got, expected) = (resized(&source, h, w), load(&format!("{w}x{h}.png")));
+        let (got, expected) = (source.resized(h, w), load(&format!("{w}x{h}.png")));
         for (a, b) in got.pixels().iter().zip(expected.pixels()) {
             // Pillow rounds to eight bits after each of its two passes.
             assert!((a - b).abs() <= 1.1 / 255.0, "{w}x{h}: {a} for {b}");
         }
     }
     let flat = evenkeel::Image::filled(30, 20, 0.3);
-    assert!(resized(&flat, 7, 9).pixels().iter().all(|v| (v - 0.3).abs() < 1e-6));
+    assert!(flat.resized(7, 9).pixels().iter().all(|v| (v - 0.3).abs() < 1e-6));
 }
 
 #[test]

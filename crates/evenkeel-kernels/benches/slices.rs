@@ -10,7 +10,7 @@ use evenkeel_kernels::epilogue::{Activation, Epilogue};
 use evenkeel_kernels::layout::Along;
 use evenkeel_kernels::layout::{self, Extents, stride};
 use evenkeel_kernels::resample::{AxisMap, Sampling, Separable};
-use evenkeel_kernels::{activation, depthwise, grid, norm, pool, softmax};
+use evenkeel_kernels::{activation, depthwise, norm, pool, softmax};
 
 /// A map as the engine holds it: aligned.
 fn filled(len: usize) -> Buffer<f32> {
@@ -197,17 +197,6 @@ fn resampling() {
     });
     report("resample channels-last pullback", 0.0, 4 * large.len(), || {
         back.apply_channels_last(1, 21, &large, &mut small);
-    });
-    let turn = grid::affine([340, 680], [340, 680], [0.98, -0.17, 20.0, 0.17, 0.98, -15.0]);
-    let turn_back = turn.transposed();
-    let (mut image, mut turned) = (filled(3 * 340 * 680), filled(3 * 340 * 680));
-    report("warp 3x340x680 (map made once)", 0.0, 8 * image.len(), || turn.apply(3, 1, &image, &mut turned));
-    report("warp pulled back", 0.0, 8 * image.len(), || turn_back.apply(3, 1, &turned, &mut image));
-    report("warp: making the map", 0.0, 0, || {
-        black_box(grid::affine([340, 680], [340, 680], [0.98, -0.17, 20.0, 0.17, 0.98, -15.0]));
-    });
-    report("warp: its transpose", 0.0, 0, || {
-        black_box(turn.transposed());
     });
 }
 

@@ -8,12 +8,14 @@ mod jpeg;
 mod label_map;
 mod load;
 mod palette;
+mod resample;
 mod save;
 mod text;
 
 pub use label_map::{IGNORED, LabelMap};
 pub use load::{MAX_MEGAPIXELS, Picture};
 pub use palette::Palette;
+pub use resample::Window;
 pub use save::write_atomically;
 pub use text::{TEXT_HEIGHT, draw_text, text_width};
 

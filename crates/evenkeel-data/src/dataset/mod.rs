@@ -21,7 +21,6 @@ mod mnist;
 mod offender;
 mod packed;
 mod prepare;
-mod resample;
 pub mod scenes;
 mod sheet;
 mod subset;
@@ -31,7 +30,6 @@ pub(crate) mod walk;
 pub use check::{Check, ClassCount};
 pub use offender::Offender;
 pub use prepare::Preparation;
-pub use resample::resized;
 pub use sheet::contact_sheet;
 pub use subset::Subset;
 
@@ -250,8 +248,11 @@ impl Dataset {
         (0..self.len()).map(|position| self.sample(position))
     }
 
-    /// Looks at every selected sample once. With `skip_bad` those that are broken are taken out of the selection and
-    /// remembered in `skipped`; without it any offender is an error that lists all of them.
+    /// Reads every selected sample once, so that a long run does not stop at a broken one. With `skip_bad`, broken samples are taken out of the
+    /// selection and listed by [`Dataset::skipped`].
+    ///
+    /// # Errors
+    /// Without `skip_bad`, if any sample is broken: all of them are named.
     pub fn ready(mut self, skip_bad: bool) -> Result<Self> {
         let check = Check::of(&self);
         if !check.offenders.is_empty() && !skip_bad {

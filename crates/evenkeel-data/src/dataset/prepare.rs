@@ -1,12 +1,11 @@
 //! The size rule of a data set: how an image and its truth are brought to the size an experiment wants.
 //!
-//! Images: bilinear with antialiasing (see `resample`). Label maps and object masks: nearest. Image and truth always go
+//! Images: bilinear with antialiasing ([`Image::resized`]). Label maps and object masks: nearest. Image and truth always go
 //! through the same rule, so a label stays on its pixel.
 
-use super::resample::{Window, resized_window, resized_window_rgb8};
 use super::{Object, Offender, Sample, Truth};
 use crate::mask::Rle;
-use evenkeel::image::Picture;
+use evenkeel::image::{Picture, Window};
 use evenkeel::{Image, LabelMap};
 use std::fmt;
 
@@ -77,12 +76,12 @@ impl Preparation {
             return Ok(sample);
         };
         let slip = |e: String| Offender::new(&sample.id, e, "choose another size");
-        let image = resized_window(&sample.image, window);
+        let image = window.of(&sample.image);
         let truth = match &sample.truth {
-            Truth::Labels(map) => Truth::Labels(window.labels(map).map_err(|e| slip(e.to_string()))?),
+            Truth::Labels(map) => Truth::Labels(labels_of(&window, map).map_err(|e| slip(e.to_string()))?),
             Truth::Objects(objects) => {
                 let moved: crate::Result<Vec<Object>> =
-                    objects.iter().map(|object| window.object(object)).collect();
+                    objects.iter().map(|object| object_of(&window, object)).collect();
                 Truth::Objects(moved.map_err(|e| slip(e.to_string()))?)
             }
             Truth::Given(_) => {
@@ -97,11 +96,11 @@ impl Preparation {
     pub(crate) fn image(&self, picture: Picture) -> evenkeel::Result<Image> {
         match &picture {
             Picture::Rgb8 { height, width, bytes } => match self.window((*height, *width)) {
-                Some(window) => Ok(resized_window_rgb8(bytes, (*height, *width), window)),
+                Some(window) => Ok(window.of_rgb8(bytes, (*height, *width))),
                 None => picture.into_image(),
             },
             Picture::Planes(image) => match self.window(image.size()) {
-                Some(window) => Ok(resized_window(image, window)),
+                Some(window) => Ok(window.of(image)),
                 None => picture.into_image(),
             },
         }
@@ -111,9 +110,7 @@ impl Preparation {
     fn window(&self, (h, w): (usize, usize)) -> Option<Window> {
         let window = match *self {
             Self::Native => return None,
-            Self::Resize { height, width } => {
-                Window { whole: (height, width), origin: (0, 0), size: (height, width) }
-            }
+            Self::Resize { height, width } => Window::whole((height, width)),
             Self::ShortCrop { short, crop } => {
                 let long = |side: usize, shorter: usize| (short * side / shorter).max(1);
                 let scaled = if h <= w { (short, long(w, h)) } else { (long(h, w), short) };
@@ -134,24 +131,24 @@ impl Preparation {
     }
 }
 
-impl Window {
-    fn labels(&self, map: &LabelMap) -> evenkeel::Result<LabelMap> {
-        let scaled = map.resized(self.whole.0, self.whole.1);
-        LabelMap::new(self.size.0, self.size.1, self.cut(scaled.labels()))
-    }
+/// The window of a label map at its resized size.
+fn labels_of(window: &Window, map: &LabelMap) -> evenkeel::Result<LabelMap> {
+    let scaled = map.resized(window.whole.0, window.whole.1);
+    LabelMap::new(window.size.0, window.size.1, cut(window, scaled.labels()))
+}
 
-    fn object(&self, object: &Object) -> crate::Result<Object> {
-        let (h, w) = (object.mask.height() as usize, object.mask.width() as usize);
-        let labels: Vec<u16> = object.mask.decode().into_iter().map(u16::from).collect();
-        let map = LabelMap::new(h, w, labels).map_err(|e| crate::Error::Mask(e.to_string()))?;
-        let scaled = map.resized(self.whole.0, self.whole.1);
-        let bytes: Vec<u8> = self.cut(scaled.labels()).into_iter().map(|l| l as u8).collect();
-        let mask = Rle::encode(self.size.0 as u32, self.size.1 as u32, &bytes)?;
-        Ok(Object { area: f64::from(mask.area()), mask, ..*object })
-    }
+/// The object, with the window of its mask.
+fn object_of(window: &Window, object: &Object) -> crate::Result<Object> {
+    let (h, w) = (object.mask.height() as usize, object.mask.width() as usize);
+    let labels: Vec<u16> = object.mask.decode().into_iter().map(u16::from).collect();
+    let map = LabelMap::new(h, w, labels).map_err(|e| crate::Error::Mask(e.to_string()))?;
+    let scaled = map.resized(window.whole.0, window.whole.1);
+    let bytes: Vec<u8> = cut(window, scaled.labels()).into_iter().map(|l| l as u8).collect();
+    let mask = Rle::encode(window.size.0 as u32, window.size.1 as u32, &bytes)?;
+    Ok(Object { area: f64::from(mask.area()), mask, ..*object })
+}
 
-    fn cut<T: Copy>(&self, plane: &[T]) -> Vec<T> {
-        let ((top, left), (height, width)) = (self.origin, self.size);
-        (top..top + height).flat_map(|y| &plane[y * self.whole.1 + left..][..width]).copied().collect()
-    }
+fn cut<T: Copy>(window: &Window, plane: &[T]) -> Vec<T> {
+    let ((top, left), (height, width)) = (window.origin, window.size);
+    (top..top + height).flat_map(|y| &plane[y * window.whole.1 + left..][..width]).copied().collect()
 }

@@ -3,7 +3,7 @@
 //! Label maps are painted over the image, objects as tinted masks, classes as a number in the corner. Samples are taken
 //! at even distances, so the sheet shows the whole selection.
 
-use super::{Dataset, Object, Preparation, Sample, Truth, resized};
+use super::{Dataset, Object, Preparation, Sample, Truth};
 use crate::{Error, Result};
 use evenkeel::{Image, Palette};
 use rayon::prelude::*;
@@ -107,7 +107,7 @@ fn with_number(mut image: Image, number: usize) -> Image {
         }
     }
     if label.height() > image.height() || label.width() > image.width() {
-        label = resized(&label, label.height().min(image.height()), label.width().min(image.width()));
+        label = label.resized(label.height().min(image.height()), label.width().min(image.width()));
     }
     paste(&mut image, &label, 0, 0);
     image

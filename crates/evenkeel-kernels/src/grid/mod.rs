@@ -1,4 +1,4 @@
-//! Sampling a feature map at given points (GridSample), and affine warps of images, with gradients to the map and to the points.
+//! Sampling a feature map at given points (GridSample), with gradients to the map and to the points.
 //!
 //! A point `(x, y)` in [-1, 1] lies at a pixel coordinate `u`; the output is `sum over taps of w_t(u) * input[i_t]`, so for fixed points the
 //! whole is a sparse linear map of pixels, an [`AxisMap`], whose transpose is the pullback to the input. The pullback to the points is
@@ -8,7 +8,6 @@ mod reference;
 mod stencil;
 #[cfg(test)]
 mod tests;
-mod warp;
 
 use crate::disjoint::Disjoint;
 use crate::layout::stride;
@@ -17,7 +16,6 @@ use crate::resample::AxisMap;
 use stencil::Stencil;
 
 pub use reference::{sample_reference, sample_reference_slopes};
-pub use warp::affine;
 
 /// How a point's neighbours are weighed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -102,22 +102,6 @@ fn a_point_that_is_not_a_number_reads_nothing_or_the_edge() {
 }
 
 #[test]
-fn an_affine_warp_moves_pixels_and_its_transpose_is_the_adjoint() {
-    let shift = affine([3, 4], [3, 4], [1.0, 0.0, 1.0, 0.0, 1.0, 0.5]);
-    let x: Vec<f32> = (0..12).map(|i| i as f32).collect();
-    let mut y = vec![f32::NAN; 12];
-    shift.apply(1, 1, &x, &mut y);
-    assert_eq!(y, [3.0, 4.0, 5.0, 0.0, 7.0, 8.0, 9.0, 0.0, 4.5, 5.0, 5.5, 0.0]);
-    let turned = affine([20, 30], [25, 28], [0.9, -0.3, 4.0, 0.3, 0.9, -2.0]);
-    let (x, g) = (random(3 * 600, 6), random(3 * 700, 7));
-    let (mut y, mut back) = (vec![0.0; 3 * 700], vec![0.0; 3 * 600]);
-    turned.apply(3, 1, &x, &mut y);
-    turned.transposed().apply(3, 1, &g, &mut back);
-    let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum::<f64>();
-    assert!((dot(&y, &g) - dot(&x, &back)).abs() < 1e-4);
-}
-
-#[test]
 fn threads_do_not_matter() {
     let g = Geometry { batch: 1, channels: 3, input: [60, 70], points: 9000, layout: Layout::Planar };
     let (x, grid) = (random(3 * 4200, 8), random(18_000, 9));

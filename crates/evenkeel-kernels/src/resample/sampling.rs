@@ -79,6 +79,13 @@ impl Sampling {
         exclude_outside: false,
     };
 
+    /// Linear interpolation whose filter is stretched where it shrinks, neighbours past the edge left out: Pillow's BILINEAR.
+    pub const ANTIALIASED: Sampling = Sampling {
+        coordinates: Coordinates::HalfPixel,
+        filter: Filter::Linear { antialias: true },
+        exclude_outside: true,
+    };
+
     pub(super) fn fill(&self) -> f32 {
         if let Coordinates::Crop { outside, .. } = self.coordinates { outside } else { 0.0 }
     }

@@ -2,7 +2,7 @@
 //!
 //! Letterboxed: scale = the smaller of frame/image over the two axes; the sides are rounded, the image stands in the middle (an odd pixel of border goes
 //! below and to the right) and the borders are grey. Stretched: it fills the frame. Cropped: the largest middle part of the frame's proportions does.
-//! Images and values are resized bilinearly, labels and masks by nearest centre.
+//! Images are resized by the one rule for them ([`Image::resized`]), values bilinearly, labels and masks by nearest centre.
 
 use super::Sampler;
 use crate::error::{Error, Result};
@@ -87,11 +87,8 @@ impl Letterbox {
             return Err(Error::mismatch("image", words(self.image), words(image.size())));
         }
         let kept: Vec<f32> = (0..3).flat_map(|c| self.cut(image.plane(c))).collect();
-        let resized = match self.inner == self.part.size {
-            true => kept,
-            false => Sampler::resize(self.part.size, self.inner).apply(&kept, 3),
-        };
-        let inside = Image::new(self.inner.0, self.inner.1, resized)?;
+        let inside =
+            Image::new(self.part.size.0, self.part.size.1, kept)?.resized(self.inner.0, self.inner.1);
         if self.inner == self.frame {
             return Ok(inside);
         }
