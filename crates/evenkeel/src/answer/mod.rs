@@ -28,41 +28,39 @@ use crate::image::Image;
 use crate::model::Model;
 use crate::network::Tensor;
 use crate::random::Random;
-use crate::settings::{Entry, Spec};
+use crate::settings::{Entry, Heading, Spec};
 use crate::task::{Prediction, Readout, argmax};
 use crate::view::{Canvas, DrawnView, Stay, ViewSet};
 use noise::Noise;
 
 /// One answer of the table.
 pub struct AnswerKind {
-    /// Its name.
-    pub name: &'static str,
-    /// What it is, in a line.
-    pub about: &'static str,
-    reads: &'static [&'static str],
+    heading: Heading,
     voters: fn(&AnswerSettings, &Model) -> Voters,
 }
 
 /// Every answer.
 pub static ANSWERS: [AnswerKind; 3] = [
     AnswerKind {
-        name: "plain",
-        about: "the network's answer for the image itself",
-        reads: &[],
+        heading: Heading::new("plain", "the network's answer for the image itself", &[]),
         voters: |_, _| Voters::Image,
     },
     AnswerKind {
-        name: "vote",
-        about: "the mean or median of what the image and its views say, undone",
-        reads: &settings::VOTE,
+        heading: Heading::new(
+            "vote",
+            "the mean or median of what the image and its views say, undone",
+            &settings::VOTE,
+        ),
         voters: |s, model| {
             Voters::Views(s.views.set.clone().fitted(model.network.fixed_size().is_some(), model.multiple))
         },
     },
     AnswerKind {
-        name: "noise-vote",
-        about: "a vote over draws of Gaussian noise; certifies classifiers",
-        reads: &settings::NOISE,
+        heading: Heading::new(
+            "noise-vote",
+            "a vote over draws of Gaussian noise; certifies classifiers",
+            &settings::NOISE,
+        ),
         voters: |s, _| Voters::Noise { sigma: s.sigma_255 / 255.0, draws: s.draws },
     },
 ];
@@ -75,20 +73,8 @@ impl Entry for AnswerKind {
         &ANSWERS
     }
 
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn about(&self) -> &'static str {
-        self.about
-    }
-
-    fn reads(&self) -> &'static [&'static str] {
-        self.reads
-    }
-
-    fn defaults(&self) -> AnswerSettings {
-        AnswerSettings::default()
+    fn heading(&self) -> &Heading {
+        &self.heading
     }
 }
 

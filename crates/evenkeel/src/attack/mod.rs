@@ -33,7 +33,7 @@ use crate::model::Model;
 use crate::objective::ViewObjective;
 use crate::optimise::{Optimum, Record};
 use crate::pipeline::Pipeline;
-use crate::settings::{Entry, Spec};
+use crate::settings::{Entry, Heading, Spec};
 use crate::task::{Prediction, Truth};
 use settings::{COMMON, THROUGH};
 
@@ -98,17 +98,13 @@ impl From<Optimum> for Outcome {
 
 /// One attack of the table.
 pub struct AttackKind {
-    /// Its name.
-    pub name: &'static str,
-    /// What it is, in a line.
-    pub about: &'static str,
+    heading: Heading,
     /// Whether it can aim at a target.
     pub targeted: bool,
     /// Whether it reads the objective of the defence, to keep it high.
     pub reads_objective: bool,
     /// What it is where there is no defence to look through.
     pub base: &'static str,
-    reads: &'static [&'static str],
     preset: fn(&mut AttackSettings),
     recipe: fn(&Scenario<'_>, &AttackSettings) -> Result<Outcome>,
 }
@@ -156,7 +152,8 @@ const fn attack(
     reads: &'static [&'static str],
     recipe: Recipe,
 ) -> AttackKind {
-    AttackKind { name, about, targeted, reads_objective: false, base: name, reads, preset: |_| {}, recipe }
+    let heading = Heading::new(name, about, reads);
+    AttackKind { heading, targeted, reads_objective: false, base: name, preset: |_| {}, recipe }
 }
 
 /// PGD through the defence under the name that papers use. What it keeps is the iterate that its own draws liked best, as it always was.
@@ -243,22 +240,12 @@ impl Entry for AttackKind {
         &ATTACKS
     }
 
-    fn name(&self) -> &'static str {
-        self.name
+    fn heading(&self) -> &Heading {
+        &self.heading
     }
 
-    fn about(&self) -> &'static str {
-        self.about
-    }
-
-    fn reads(&self) -> &'static [&'static str] {
-        self.reads
-    }
-
-    fn defaults(&self) -> AttackSettings {
-        let mut settings = AttackSettings::default();
-        (self.preset)(&mut settings);
-        settings
+    fn preset(&self, settings: &mut AttackSettings) {
+        (self.preset)(settings);
     }
 }
 

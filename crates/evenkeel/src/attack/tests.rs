@@ -98,8 +98,8 @@ fn quick(name: &str, budget: Budget) -> Attack {
 
 /// Which attacks cannot be made where: they must say so.
 fn refuses(attack: &AttackKind, segments: bool, norm: Norm) -> bool {
-    let for_classifiers = ["fab", "cw-l2"].contains(&attack.name);
-    (for_classifiers && segments) || (attack.name == "cw-l2" && norm == Norm::Linf)
+    let for_classifiers = ["fab", "cw-l2"].contains(&attack.name());
+    (for_classifiers && segments) || (attack.name() == "cw-l2" && norm == Norm::Linf)
 }
 
 #[test]
@@ -115,17 +115,17 @@ fn every_attack_stays_inside_and_repeats_for_any_thread_count() {
         let segments = scene.model.task.name() == "semantic";
         for attack in &ATTACKS {
             for budget in [Budget::linf(0.05), Budget::l2(0.7)] {
-                let run = || scene.run(&quick(attack.name, budget));
+                let run = || scene.run(&quick(attack.name(), budget));
                 let first = one.install(run);
                 if refuses(attack, segments, budget.norm) {
-                    assert!(first.unwrap_err().to_string().contains(attack.name));
+                    assert!(first.unwrap_err().to_string().contains(attack.name()));
                     continue;
                 }
-                let first = first.unwrap_or_else(|e| panic!("{}: {e}", attack.name));
-                assert!(budget.contains(&scene.image, &first.image), "{} left its budget", attack.name);
+                let first = first.unwrap_or_else(|e| panic!("{}: {e}", attack.name()));
+                assert!(budget.contains(&scene.image, &first.image), "{} left its budget", attack.name());
                 let second = three.install(run).unwrap();
-                assert!(first.image == second.image, "{} depends on threads", attack.name);
-                assert!(scene.run(&quick(attack.name, budget).seed(9)).is_ok());
+                assert!(first.image == second.image, "{} depends on threads", attack.name());
+                assert!(scene.run(&quick(attack.name(), budget).seed(9)).is_ok());
             }
         }
     }

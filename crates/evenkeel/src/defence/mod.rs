@@ -30,18 +30,14 @@ use crate::objective::{
 };
 use crate::optimise::{Evaluation, Keep, Objective, Plan, Record, Start, optimise};
 use crate::random::Random;
-use crate::settings::{Entry, Spec, Value};
+use crate::settings::{Entry, Heading, Spec, Value};
 use crate::step::Langevin;
 use crate::task::Readout;
 use crate::view::{Canvas, Placed, ViewSet};
 
 /// One defence of the table.
 pub struct DefenceKind {
-    /// Its name.
-    pub name: &'static str,
-    /// What it is, in a line.
-    pub about: &'static str,
-    reads: &'static [&'static str],
+    heading: Heading,
     preset: fn(&mut DefenceSettings),
     recipe: Recipe,
 }
@@ -62,7 +58,7 @@ const fn defence(
     reads: &'static [&'static str],
     recipe: Recipe,
 ) -> DefenceKind {
-    DefenceKind { name, about, reads, preset: |_| {}, recipe }
+    DefenceKind { heading: Heading::new(name, about, reads), preset: |_| {}, recipe }
 }
 
 /// Every defence: the bare image and noise, input transforms, objectives.
@@ -167,22 +163,12 @@ impl Entry for DefenceKind {
         &DEFENCES
     }
 
-    fn name(&self) -> &'static str {
-        self.name
+    fn heading(&self) -> &Heading {
+        &self.heading
     }
 
-    fn about(&self) -> &'static str {
-        self.about
-    }
-
-    fn reads(&self) -> &'static [&'static str] {
-        self.reads
-    }
-
-    fn defaults(&self) -> DefenceSettings {
-        let mut settings = DefenceSettings::default();
-        (self.preset)(&mut settings);
-        settings
+    fn preset(&self, settings: &mut DefenceSettings) {
+        (self.preset)(settings);
     }
 }
 

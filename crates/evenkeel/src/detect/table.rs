@@ -4,15 +4,11 @@ use super::{Detector, Heads};
 use crate::defence::NamedViews;
 use crate::error::Result;
 use crate::model::Model;
-use crate::settings::{Entry, Kind, Knob, Knobs, Spec};
+use crate::settings::{Entry, Heading, Kind, Knob, Knobs, Spec};
 
 /// One detector of the table.
 pub struct DetectorKind {
-    /// Its name.
-    pub name: &'static str,
-    /// What it measures, in a line.
-    pub about: &'static str,
-    reads: &'static [&'static str],
+    heading: Heading,
 }
 
 /// The detector that estimates how wrong the answer is.
@@ -34,7 +30,7 @@ pub static DETECTORS: [DetectorKind; 7] = [
 ];
 
 const fn kind(name: &'static str, about: &'static str, reads: &'static [&'static str]) -> DetectorKind {
-    DetectorKind { name, about, reads }
+    DetectorKind { heading: Heading::new(name, about, reads) }
 }
 
 /// What a detector can be told.
@@ -88,20 +84,8 @@ impl Entry for DetectorKind {
         &DETECTORS
     }
 
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn about(&self) -> &'static str {
-        self.about
-    }
-
-    fn reads(&self) -> &'static [&'static str] {
-        self.reads
-    }
-
-    fn defaults(&self) -> DetectorSettings {
-        DetectorSettings::default()
+    fn heading(&self) -> &Heading {
+        &self.heading
     }
 }
 

@@ -77,7 +77,7 @@ impl<S> Knob<S> {
 }
 
 /// A struct of settings and its knobs.
-pub trait Knobs: Clone + std::fmt::Debug + PartialEq + Send + Sync + 'static {
+pub trait Knobs: Clone + Default + std::fmt::Debug + PartialEq + Send + Sync + 'static {
     /// Every knob, in the order that help and records list them.
     fn knobs() -> &'static [Knob<Self>];
 
@@ -86,6 +86,24 @@ pub trait Knobs: Clone + std::fmt::Debug + PartialEq + Send + Sync + 'static {
     /// # Errors
     /// Naming the knob.
     fn check(&self) -> Result<()>;
+}
+
+/// What every entry of a table begins with.
+#[derive(Clone, Copy, Debug)]
+pub struct Heading {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is, in a line.
+    pub about: &'static str,
+    /// The names of the knobs it reads.
+    pub reads: &'static [&'static str],
+}
+
+impl Heading {
+    /// A heading.
+    pub const fn new(name: &'static str, about: &'static str, reads: &'static [&'static str]) -> Self {
+        Self { name, about, reads }
+    }
 }
 
 /// An entry of a table.
@@ -98,14 +116,33 @@ pub trait Entry: Sync + 'static {
     fn table() -> &'static [Self]
     where
         Self: Sized;
+    /// Its name, line and knobs.
+    fn heading(&self) -> &Heading;
+
+    /// Sets where its defaults differ from the table's.
+    fn preset(&self, _settings: &mut Self::Settings) {}
+
     /// Its name.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &'static str {
+        self.heading().name
+    }
+
     /// What it is, in a line.
-    fn about(&self) -> &'static str;
+    fn about(&self) -> &'static str {
+        self.heading().about
+    }
+
     /// The names of the knobs it reads.
-    fn reads(&self) -> &'static [&'static str];
+    fn reads(&self) -> &'static [&'static str] {
+        self.heading().reads
+    }
+
     /// Its defaults.
-    fn defaults(&self) -> Self::Settings;
+    fn defaults(&self) -> Self::Settings {
+        let mut settings = Self::Settings::default();
+        self.preset(&mut settings);
+        settings
+    }
 }
 
 /// The names of a table.
