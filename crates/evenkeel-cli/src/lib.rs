@@ -25,7 +25,6 @@ mod progress;
 mod score;
 mod serve;
 mod sheet;
-mod shipped;
 mod size;
 mod study;
 mod tune;

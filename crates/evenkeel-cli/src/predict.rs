@@ -23,6 +23,9 @@ use crate::policy::PolicyArgs;
 use crate::progress::Progress;
 use crate::workbench::{AnswerArgs, DefenceArgs, Format, Subject, check_names, stem_in};
 
+/// The results file that a folder of answers gets where objects are found, which `score instances` reads.
+pub(crate) const RESULTS: &str = "results.json";
+
 /// Print what a network sees in images
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = table_help::<DefenceKind>())]
@@ -181,7 +184,7 @@ impl Answering<'_> {
 
     /// Writes the objects found on all images.
     pub(crate) fn write_found(&self) -> Result<()> {
-        let in_folder = self.out.filter(|_| !self.found.is_empty()).map(|folder| folder.join("results.json"));
+        let in_folder = self.out.filter(|_| !self.found.is_empty()).map(|folder| folder.join(RESULTS));
         for file in self.results.into_iter().chain(in_folder.as_deref()) {
             write_atomically(file, Value::from(self.found.clone()).to_string().as_bytes())?;
         }

@@ -10,6 +10,8 @@ use evenkeel_data::metric::{
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
+use crate::predict::RESULTS;
+
 /// Score results against the truth, in agreement with the official tools
 #[derive(Debug, Args)]
 pub(crate) struct ScoreArgs {
@@ -33,7 +35,7 @@ enum What {
 struct InstancesArgs {
     /// Annotations: a COCO instances JSON
     ground_truth: PathBuf,
-    /// Detections: a COCO results JSON
+    /// Detections: a COCO results JSON, or the folder that `predict --out` wrote one to
     results: PathBuf,
     /// What is compared
     #[arg(long, value_enum, default_value = "masks")]
@@ -239,14 +241,18 @@ fn regression(args: &RegressionArgs) -> Result<()> {
 
 fn instances(args: &InstancesArgs) -> Result<()> {
     let truth = coco_json::read_ground_truth(&args.ground_truth)?;
-    let results = coco_json::read_results(&args.results)?;
+    let path = match args.results.is_dir() {
+        true => args.results.join(RESULTS),
+        false => args.results.clone(),
+    };
+    let results = coco_json::read_results(&path)?;
     let regions = match args.regions {
         RegionsArg::Masks => Regions::Masks,
         RegionsArg::Boxes => Regions::Boxes,
     };
     let comparison = FileComparison {
         truth: (&args.ground_truth, &truth),
-        results: (&args.results, &results),
+        results: (&path, &results),
         regions,
         skip_bad: args.common.skip_bad,
     };

@@ -8,11 +8,11 @@ use evenkeel::image::{Image, write_atomically};
 use evenkeel::settings::parse_radius_255;
 use evenkeel::{Model, Policy};
 use evenkeel_study::experiment::SubjectRule;
-use evenkeel_study::run::Watch;
+use evenkeel_study::run::{Embedded, Watch};
 use evenkeel_study::tune::{self, Notice, Request, Rule, Stage, page};
 
 use crate::images::files;
-use crate::study::{STOP, listen, shelf};
+use crate::study::{STOP, listen};
 
 /// Find what to use on a network: tries answers, transforms and objectives under attackers who know more and more
 ///
@@ -169,7 +169,7 @@ pub(crate) fn run(args: &TuneArgs) -> Result<()> {
     let file = args.output.clone().unwrap_or_else(|| Policy::path_beside(&args.beside()));
     let request = args.request(&folder, &model)?;
     listen();
-    let tuned = tune::tune(&request, &shelf(), &STOP, &Telling)?;
+    let tuned = tune::tune(&request, &Embedded::shipped(), &STOP, &Telling)?;
     let policy = page::policy(&tuned, &request, &model.hash)?;
     policy.save(&file)?;
     let html = folder.join("index.html");

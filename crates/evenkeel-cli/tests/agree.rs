@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use evenkeel::{Image, LabelMap, Random};
+use serde_json::json;
 
 fn works(folder: &Path, args: &[&str]) -> String {
     let output =
@@ -21,8 +22,12 @@ fn scored(folder: &Path, args: &[&str], metric: &str) -> f64 {
 
 /// The same figure of a study's clean images.
 fn studied(folder: &Path, model: &str, table: &str) -> f64 {
+    study(folder, model, &format!("data = \"manifest\"\npath = \"{table}\""))
+}
+
+fn study(folder: &Path, model: &str, data: &str) -> f64 {
     let experiment = format!(
-        "name = \"n\"\n[[subject]]\nname = \"s\"\nmodel = \"{model}\"\ndata = \"manifest\"\npath = \"{table}\"\n[[defence]]\nkind = \"none\"\n"
+        "name = \"n\"\n[[subject]]\nname = \"s\"\nmodel = \"{model}\"\n{data}\n[[defence]]\nkind = \"none\"\n"
     );
     std::fs::write(folder.join("study.toml"), experiment).unwrap();
     works(folder, &["study", "run", "study.toml", "--out", model.trim_end_matches(".onnx")]);
@@ -103,4 +108,62 @@ fn a_folder_of_answers_scores_what_a_study_says() {
         let digit = if unit > 1.0 { 0.0501 } else { 5.01e-5 };
         assert!((scored - studied).abs() <= digit, "{metric}: {scored} and {studied}");
     }
+}
+
+/// Grey, 24 high and 32 wide, with a red square and a green one whose corners these are, (down, right). The paler, the less sure is the network; among equals
+/// the order of the images would decide.
+fn squares(red: (usize, usize), green: (usize, usize), pale: f32) -> Image {
+    let value = |i: usize| {
+        let (channel, y, x) = (i / (24 * 32), i / 32 % 24, i % 32);
+        let within = |at: (usize, usize)| (at.0..at.0 + 8).contains(&y) && (at.1..at.1 + 8).contains(&x);
+        match (within(red), within(green), channel) {
+            (true, _, 0) | (_, true, 1) => 0.95 - pale,
+            (true, ..) | (_, true, _) => 0.1,
+            _ => 0.2,
+        }
+    };
+    Image::new(24, 32, (0..3 * 24 * 32).map(value).collect()).unwrap()
+}
+
+/// Objects are found in a letterbox and scored on the pictures as they came; the truth is partly missed, so that the figure is neither 0 nor 1.
+#[test]
+fn a_folder_of_instances_scores_what_a_study_says() {
+    let bench = tempfile::tempdir().unwrap();
+    let here = bench.path();
+    let network = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/cli/instances.onnx");
+    std::fs::copy(network, here.join("net.onnx")).unwrap();
+    std::fs::write(here.join("names.txt"), "red\ngreen\n").unwrap();
+    let flags = "--task instance --head yolo-seg --confidence 0.1 --order rgb --scale 1 --mean 0,0,0 --std 1,1,1 \
+                 --resize letterbox --names names.txt --ids 5,7";
+    let mut args = vec!["model", "init", "net.onnx"];
+    args.extend(flags.split_whitespace());
+    args.extend(["--output", "predictions + prototypes", "--feature", "coarse + fine"]);
+    works(here, &args);
+    std::fs::create_dir_all(here.join("coco/val2017")).unwrap();
+    let (mut images, mut annotations) = (Vec::new(), Vec::new());
+    for k in 0..4usize {
+        let (red, green) = ((4, 8 * (k % 3)), (12, 24 - 8 * (k % 2)));
+        let name = format!("{k:06}.png");
+        squares(red, green, 0.05 * ((k * 3) % 4) as f32)
+            .save_png(here.join("coco/val2017").join(&name))
+            .unwrap();
+        images.push(json!({"id": k, "file_name": name, "height": 24, "width": 32}));
+        // every truth lies k pixels to the right of what is seen
+        for (category, (y, x)) in [(5, red), (7, green)] {
+            let (left, right) = ((x + k).min(31), (x + k + 8).min(32));
+            let (width, outline) = (right - left, json!([[left, y, right, y, right, y + 8, left, y + 8]]));
+            annotations.push(json!({"id": annotations.len() + 1, "image_id": k, "category_id": category,
+                "area": 8 * width, "iscrowd": 0, "bbox": [left, y, width, 8], "segmentation": outline}));
+        }
+    }
+    let truth = json!({"images": images, "annotations": annotations,
+        "categories": [{"id": 5, "name": "red"}, {"id": 7, "name": "green"}]});
+    std::fs::write(here.join("coco/instances_val.json"), truth.to_string()).unwrap();
+    works(here, &["predict", "net.onnx", "coco/val2017", "--out", "said"]);
+    let said = works(here, &["score", "instances", "coco/instances_val.json", "said", "--json"]);
+    let said: serde_json::Value = serde_json::from_str(&said).unwrap();
+    let scored = 100.0 * said["figures"]["AP"].as_f64().unwrap();
+    let studied = study(here, "net.onnx", "data = \"coco\"\npath = \"coco\"\nsize = \"native\"");
+    assert!(scored > 10.0 && scored < 90.0, "{scored} tells nothing");
+    assert!((scored - studied).abs() <= 0.0501, "{scored} and {studied}");
 }

@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex};
 use evenkeel_study::experiment::Experiment;
 use evenkeel_study::record::ENDING;
 use evenkeel_study::rows;
-use evenkeel_study::run::{Done, Effort, Item, Study};
+use evenkeel_study::run::{Done, Effort, Embedded, Item, Study};
 use evenkeel_study::store::{Shard, Site, Store, read_design};
 use evenkeel_study::{Error, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::study::{Ticking, shelf};
+use crate::study::Ticking;
 use crate::work::outside;
 
 /// An experiment as the tasks of a study get it: its text, its file's name for words, how much of it.
@@ -35,7 +35,7 @@ impl Part {
             experiment = experiment.quick();
             experiment.name += "-quick";
         }
-        Study::load(experiment, &shelf())
+        Study::load(experiment, &Embedded::shipped())
     }
 }
 

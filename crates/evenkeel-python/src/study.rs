@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use evenkeel::shipped::{SHIPPED, Shipped};
 use evenkeel_study::experiment::{Experiment, SubjectRule};
 use evenkeel_study::record::ENDING;
 use evenkeel_study::report::Report;
@@ -16,17 +15,6 @@ use pyo3::types::PyDict;
 
 use crate::error::{OrRaise, refuse};
 use crate::work::{Call, outside};
-
-pub(crate) fn shelf() -> Vec<Embedded> {
-    let embedded = |shipped: &Shipped| Embedded {
-        name: shipped.name,
-        network: shipped.network,
-        contract: shipped.contract,
-        rotation: shipped.rotation,
-        contrastive: shipped.contrastive,
-    };
-    SHIPPED.iter().map(embedded).collect()
-}
 
 pub(crate) struct Ticking<'a>(pub(crate) &'a Call);
 
@@ -54,7 +42,7 @@ struct Ran {
 pub(crate) fn study_size(py: Python<'_>, path: PathBuf, shard: &str) -> PyResult<(String, usize)> {
     let shard = Shard::parse(shard).or_raise()?;
     outside(py, None, move |_| {
-        let study = Study::load(Experiment::load(&path)?, &shelf())?;
+        let study = Study::load(Experiment::load(&path)?, &Embedded::shipped())?;
         Ok::<_, evenkeel_study::Error>((
             study.design.experiment.name.clone(),
             study.counts(shard).iter().sum(),
@@ -79,7 +67,7 @@ pub(crate) fn study_run<'py>(
     let ran = outside(py, progress, move |call| {
         let threads = threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into));
         let store = Store::open(&folder, shard)?;
-        let study = Study::load(Experiment::load(&path)?, &shelf())?;
+        let study = Study::load(Experiment::load(&path)?, &Embedded::shipped())?;
         let stop: &AtomicBool = &call.stop();
         let effort = Effort { threads, shard, save_images, stop };
         let (mut store, outcome) = study.run(store, &effort, &Ticking(call))?;
@@ -135,7 +123,8 @@ pub(crate) fn study_report(
         };
         let (design, store) = opened(&folder)?;
         let other = compare.as_ref().map(opened).transpose()?;
-        let study = gallery.then(|| Study::load(design.experiment.clone(), &shelf()).ok()).flatten();
+        let study =
+            gallery.then(|| Study::load(design.experiment.clone(), &Embedded::shipped()).ok()).flatten();
         let study = study.filter(|study| study.design == design);
         let other = other.as_ref().map(|(design, store)| (design, store));
         let report = Report::of(&design, &store, other, study.as_ref())?;
@@ -206,7 +195,7 @@ pub(crate) fn tune_network(
             None => evenkeel::Model::load(&network)?,
         };
         let stop: &AtomicBool = &call.stop();
-        let tuned = tune::tune(&request, &shelf(), stop, &Ticking(call))?;
+        let tuned = tune::tune(&request, &Embedded::shipped(), stop, &Ticking(call))?;
         let policy = page::policy(&tuned, &request, &model.hash)?;
         policy.save(&file)?;
         let page = request.folder.join("index.html");

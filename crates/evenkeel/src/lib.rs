@@ -3,7 +3,7 @@
 //! A natural image gives features that are equivariant: transform the image, undo the transformation on the features, and you are back where you
 //! started. An attacked, corrupted or foreign image breaks that. This crate measures the break ([`detect`]) and repairs the image by gradient ascent
 //! on equivariance ([`defence`]); [`attack`] holds the attacks that try to beat both. It implements the method of the ICML 2023 paper "Robust
-//! Perception through Equivariance" for image classification, semantic and instance segmentation.
+//! Perception through Equivariance" for image classification, semantic and instance segmentation, and dense regression.
 //!
 //! # From an ONNX file to a defended answer with an alarm
 //!
@@ -52,7 +52,8 @@
 //!
 //! The flow is also the module order: image, [`view`], [`network`] (the seam to any executor), [`model`], [`task`], [`objective`], [`budget`],
 //! [`step`], [`optimise`] (the one loop), [`attack`], [`defence`], [`answer`], [`detect`], [`pipeline`], [`policy`]; beside it [`corrupt`], [`settings`] (every knob,
-//! described once) and [`shipped`]. `examples/` holds programs to start from.
+//! described once) and [`shipped`]. `examples/` holds programs to start from: defend, attack, detect and a network of one's own; a study from Rust is
+//! `crates/evenkeel-study/examples/study.rs`.
 
 #![forbid(unsafe_code)]
 

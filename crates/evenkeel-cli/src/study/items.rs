@@ -5,10 +5,10 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use evenkeel_study::experiment::Experiment;
-use evenkeel_study::run::{Done, Effort, Item, Study, Watch};
+use evenkeel_study::run::{Done, Effort, Embedded, Item, Study, Watch};
 use evenkeel_study::store::{Shard, Site};
 
-use super::{STOP, listen, shelf};
+use super::{STOP, listen};
 
 struct Quiet;
 
@@ -45,7 +45,7 @@ pub(super) fn run(
         println!("work item {number} of {count} was there");
         return Ok(());
     }
-    let study = Study::load(experiment, &shelf())?;
+    let study = Study::load(experiment, &Embedded::shipped())?;
     let threads = threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into));
     listen();
     let effort = Effort { threads, shard: Shard::WHOLE, save_images: false, stop: &STOP };

@@ -17,7 +17,6 @@ use clap::{Args, Subcommand};
 use evenkeel_study::experiment::{Design, Experiment};
 use evenkeel_study::store::{Site, Store, read_design};
 
-pub(crate) use crate::shipped::shelf;
 pub(crate) use run::{STOP, listen};
 
 /// Run experiments, resumably, and report them

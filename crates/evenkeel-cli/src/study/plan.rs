@@ -7,12 +7,12 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use evenkeel_study::experiment::{Design, SubjectCard};
-use evenkeel_study::run::{Cost, Forecast, Study};
+use evenkeel_study::run::{Cost, Embedded, Forecast, Study};
 use evenkeel_study::store::{Shard, Site, Store, read_design};
 
 use super::cluster::{self, ClusterArgs};
 use super::progress::{Progress, duration};
-use super::{Subject, items, shelf, told};
+use super::{Subject, items, told};
 use crate::units;
 
 /// Say what would run, and what it would take
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<()> {
     let experiment = args.subject.load()?;
     let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into));
     let name = experiment.name.clone();
-    let study = Study::load(experiment, &shelf())?;
+    let study = Study::load(experiment, &Embedded::shipped())?;
     let design = &study.design;
     let site = Site::at(&args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.study"))))?;
     site.refresh()?;

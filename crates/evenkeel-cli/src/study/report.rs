@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use evenkeel_study::report::Report;
-use evenkeel_study::run::Study;
+use evenkeel_study::run::{Embedded, Study};
 
-use super::{opened, shelf};
+use super::opened;
 
 /// Write a page and tables of a study
 #[derive(Debug, clap::Args)]
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<()> {
     let other = args.compare.as_ref().map(|folder| opened(folder)).transpose()?;
     let study = match args.no_gallery {
         true => None,
-        false => match Study::load(design.experiment.clone(), &shelf()) {
+        false => match Study::load(design.experiment.clone(), &Embedded::shipped()) {
             Ok(study) if study.design == design => Some(study),
             Ok(_) => {
                 eprintln!("no gallery: networks or images are not those of the study any more");

@@ -8,11 +8,11 @@ use anyhow::{Result, bail};
 use evenkeel_study::experiment::{Design, SubjectCard};
 use evenkeel_study::record::ENDING;
 use evenkeel_study::rows;
-use evenkeel_study::run::{Effort, Outcome, Study, Subject as Loaded};
+use evenkeel_study::run::{Effort, Embedded, Outcome, Study, Subject as Loaded};
 use evenkeel_study::store::{Shard, Site, Store, read_design};
 
 use super::progress::Progress;
-use super::{Subject, shelf, told};
+use super::{Subject, told};
 
 /// Run what is missing of an experiment
 #[derive(Debug, clap::Args)]
@@ -94,7 +94,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<()> {
     let folder = site.folder().to_owned();
     // before the networks are read, so that a folder that cannot be used is told at once
     let store = told(Store::open_at(&site, shard)?);
-    let study = Study::load(experiment, &shelf())?;
+    let study = Study::load(experiment, &Embedded::shipped())?;
     study.design.left_out.iter().for_each(|words| eprintln!("left out: {words}"));
     tell_of_benchmarks(&study);
     tell_of_change(&folder, &study.design, store.len());
@@ -162,7 +162,7 @@ fn tell_of_change(folder: &Path, design: &Design, results: usize) {
 
 fn conclude(study: &Study, mut store: Store, outcome: Outcome, place: &Path) -> Result<()> {
     for card in study.design.subjects.iter().filter(|card| card.foreign.is_none()) {
-        if Loaded::fingerprint(&card.rule, &shelf()).ok() != Some(card.model) {
+        if Loaded::fingerprint(&card.rule, &Embedded::shipped()).ok() != Some(card.model) {
             eprintln!(
                 "{} was changed while this ran; the results belong to the file as it was, and the next run starts anew with the new one",
                 card.rule.model

@@ -56,6 +56,14 @@ impl Unit {
             Self::Value => format!("{value:.4}"),
         }
     }
+
+    /// A difference of two figures as reports print it, with its sign.
+    pub fn change(self, difference: f64) -> String {
+        match self {
+            Self::Share => format!("{:+.1}", 100.0 * difference),
+            Self::Value => format!("{difference:+.4}"),
+        }
+    }
 }
 
 /// Every metric; of a task's the first is the one that sums it up.

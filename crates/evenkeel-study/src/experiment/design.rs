@@ -35,6 +35,9 @@ pub struct SubjectCard {
     pub class_names: Vec<String>,
     /// How many classes figures are over.
     pub classes: usize,
+    /// The width of the range of a cell's error, if it has one.
+    #[serde(default = "of_probabilities")]
+    pub error_range: Option<f64>,
     /// What tells its images from those of the same names that an earlier subject shows to the same network; `None` if there is no such subject,
     /// so that keys do not depend on where data lie.
     pub variant: Option<String>,
@@ -51,6 +54,11 @@ pub struct SubjectCard {
     /// For images that are not of the network's own kind: whose card this stands behind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub foreign: Option<ForeignTo>,
+}
+
+/// The range of errors in designs that do not say it, which are of probabilities.
+fn of_probabilities() -> Option<f64> {
+    Some(1.0)
 }
 
 /// An image changed in one way, and all that is run on it.

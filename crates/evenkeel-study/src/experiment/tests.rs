@@ -52,6 +52,7 @@ pub(crate) fn design(text: &str) -> Design {
         task: "classification".into(),
         class_names: Vec::new(),
         classes: 10,
+        error_range: Some(1.0),
         variant: None,
         epsilon_255: 4.0,
         images: vec!["a".into(), "b".into()],

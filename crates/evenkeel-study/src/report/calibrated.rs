@@ -31,8 +31,8 @@ struct Judged {
     error: f64,
     /// Whether the conformal interval holds; none if there is no interval.
     held: Option<bool>,
-    /// Whether the theorem's half-width does.
-    theorem: bool,
+    /// Whether the theorem's half-width does; none if errors have no known range.
+    theorem: Option<bool>,
 }
 
 /// What an image gives to a calibration, if anything of it is labelled.
@@ -122,10 +122,7 @@ impl<'a> Alarm<'a> {
         let chosen = judged.iter().map(|(r, alarm)| (r.id.as_str(), if *alarm { &r.tally } else { &r.bare }));
         let Some(figure) = self.results.figure_of(self.subject, chosen) else { return Entry::nothing() };
         let share = judged.iter().filter(|(_, alarm)| *alarm).count() as f64 / judged.len() as f64;
-        Entry {
-            aside: format!("{:.0} % defended", 100.0 * share),
-            ..Entry::words(format!("{:.1}", 100.0 * figure.value))
-        }
+        Entry { aside: format!("{:.0} % defended", 100.0 * share), ..Entry::words(figure.words()) }
     }
 }
 
@@ -170,6 +167,7 @@ struct Estimates<'a> {
     detector: usize,
     halves: Halves<'a>,
     rules: [EstimateRule; 2],
+    error_range: Option<f64>,
 }
 
 impl<'a> Estimates<'a> {
@@ -187,14 +185,14 @@ impl<'a> Estimates<'a> {
             };
             EstimateRule::fitted(&known, DELTA).ok().or_else(bias_alone)
         })?;
-        Some(Self { detector, halves, rules })
+        Some(Self { detector, halves, rules, error_range: design.subjects[subject].error_range })
     }
 
     fn judge(&self, id: &str, detected: &Detected) -> Option<Judged> {
         let rule = &self.rules[self.halves.place(id)];
         let estimate = expected_error(&detected.variances, rule.bias.unwrap_or(0.0));
         let error = detected.true_error?;
-        let half_width = theorem_half_width(1.0, detected.cells, DELTA);
+        let half_width = self.error_range.map(|range| theorem_half_width(range, detected.cells, DELTA));
         Some(Judged {
             estimate,
             error,
@@ -202,7 +200,7 @@ impl<'a> Estimates<'a> {
                 Ok(Interval::Within { low, high, .. }) => Some((low..=high).contains(&error)),
                 _ => None,
             },
-            theorem: (estimate - error).abs() <= half_width,
+            theorem: half_width.map(|half| (estimate - error).abs() <= half),
         })
     }
 }
@@ -252,6 +250,10 @@ pub(super) fn calibration(
         notes: vec![
             "Bias and interval are fitted, for each half of the images, on the clean images of the other half; cells without a label take no part.".into(),
             promise,
+            match card.error_range {
+                Some(range) => format!("The theorem's half-width takes errors to have a range of {range}."),
+                None => "The contract gives values no range, so there is no half-width of the theorem.".into(),
+            },
         ],
         ..Table::default()
     };
@@ -283,7 +285,10 @@ pub(super) fn calibration(
             Entry::words(format!("{:.3}", mean(&|j| j.error))),
             Entry::words(format!("{:.3}", mean(&|j| (j.estimate - j.error).abs()))),
             Entry::words(coverage),
-            Entry::words(share(&|j| j.theorem)),
+            match card.error_range {
+                Some(_) => Entry::words(share(&|j| j.theorem == Some(true))),
+                None => Entry::nothing(),
+            },
         ]);
         let group = match card.columns[work.column].threat {
             Threat::Clean | Threat::Foreign { .. } => 0,

@@ -50,8 +50,11 @@ impl Corruptions {
 }
 
 /// How much of the bare network's clean figure is lost, from 0 to 1: one scale for all defences of a subject.
-fn lost(bare: &Figure, figure: &Figure, lower_is_better: bool) -> f64 {
-    let (least, most) = if lower_is_better { (bare.value, figure.value) } else { (figure.value, bare.value) };
+fn lost(bare: &Figure, figure: &Figure) -> f64 {
+    let (least, most) = match figure.better {
+        Better::Higher => (figure.value, bare.value),
+        Better::Lower => (bare.value, figure.value),
+    };
     (1.0 - least / most.max(1e-9)).clamp(0.0, 1.0)
 }
 
@@ -61,12 +64,11 @@ pub(super) fn scores(results: &Results<'_>, subject: usize) -> Vec<Table> {
     let corruptions = Corruptions::of(results.design, subject);
     let mut tables = Vec::new();
     let Some(bare) = results.figure(subject, 0, 0) else { return tables };
-    let lower = results.main_metric(subject).is_some_and(|metric| metric.better == Better::Lower);
     for (row, defence) in card.rows.iter().enumerate() {
         let clean = results.figure(subject, 0, row).unwrap_or(bare);
         let cell = |column: usize, _: usize| {
             let figure = results.figure(subject, column, row)?;
-            Some(Entry { heat: Some(-lost(&bare, &figure, lower)), ..entry(&figure) })
+            Some(Entry { heat: Some(-lost(&bare, &figure)), ..entry(&figure) })
         };
         let met = corruptions.by_kind.iter().flat_map(|(_, found)| found.values());
         if !met.into_iter().any(|(column, _)| !results.results(subject, *column, row).is_empty()) {
@@ -82,9 +84,9 @@ pub(super) fn scores(results: &Results<'_>, subject: usize) -> Vec<Table> {
         );
         let mut table = corruptions.table(name, title, cell);
         table.notes.push(format!(
-            "Clean: {:.1}. Colours are on one scale in all these tables: none at the bare network's clean figure, {:.1}, full where nothing of it is left.",
-            clean.drawn(clean.value),
-            bare.drawn(bare.value)
+            "Clean: {}. Colours are on one scale in all these tables: none at the bare network's clean figure, {}, full where nothing of it is left.",
+            clean.words(),
+            bare.words()
         ));
         tables.push(table);
     }
@@ -142,11 +144,12 @@ mod tests {
 
     #[test]
     fn heat_has_one_scale_for_shares_and_for_errors() {
-        let figure = |value| Figure { value, interval: None, images: 1, unit: Unit::Share };
-        assert_eq!(lost(&figure(0.8), &figure(0.4), false), 0.5);
-        assert_eq!(lost(&figure(0.8), &figure(0.9), false), 0.0);
-        assert_eq!(lost(&figure(2.0), &figure(8.0), true), 0.75);
-        assert_eq!(lost(&figure(2.0), &figure(1.0), true), 0.0);
-        assert_eq!(lost(&figure(0.0), &figure(0.0), false), 1.0, "nothing is left of nothing");
+        let of = |better, value| Figure { value, interval: None, images: 1, unit: Unit::Share, better };
+        let (figure, error) = (|value| of(Better::Higher, value), |value| of(Better::Lower, value));
+        assert_eq!(lost(&figure(0.8), &figure(0.4)), 0.5);
+        assert_eq!(lost(&figure(0.8), &figure(0.9)), 0.0);
+        assert_eq!(lost(&error(2.0), &error(8.0)), 0.75);
+        assert_eq!(lost(&error(2.0), &error(1.0)), 0.0);
+        assert_eq!(lost(&figure(0.0), &figure(0.0)), 1.0, "nothing is left of nothing");
     }
 }

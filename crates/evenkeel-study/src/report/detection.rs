@@ -11,7 +11,7 @@ use crate::Result;
 use crate::experiment::{Design, Threat, Work};
 use crate::record::{Body, Detected};
 use crate::store::Store;
-use evenkeel_data::metric::{Bootstrap, Ranking, Unit, key_of};
+use evenkeel_data::metric::{Better, Bootstrap, Ranking, Unit, key_of};
 
 /// Curves in one chart.
 const CURVES: usize = 6;
@@ -83,7 +83,7 @@ pub(super) fn auroc(design: &Design, clean: &Said, other: &Said) -> Option<Figur
     }
     let value = ranking.figures()?.auroc;
     let interval = ranking.interval(0.95, |f| f.auroc).map(|i| (i.low, i.high));
-    Some(Figure { value, interval, images: other.len(), unit: Unit::Share })
+    Some(Figure { value, interval, images: other.len(), unit: Unit::Share, better: Better::Higher })
 }
 
 /// The AUROC table of a subject and its charts.

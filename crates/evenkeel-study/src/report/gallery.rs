@@ -50,7 +50,7 @@ pub(super) fn galleries(
     let card = &results.design.subjects[subject];
     let best = |column: usize| {
         let figures = (0..card.rows.len()).filter(|row| card.rows[*row].spec.takes_gradients());
-        let figures = figures.filter_map(|row| Some((row, results.figure(subject, column, row)?.value)));
+        let figures = figures.filter_map(|row| Some((row, results.figure(subject, column, row)?.merit())));
         Some((column, figures.max_by(|a, b| a.1.total_cmp(&b.1))?.0))
     };
     let attacks = (0..card.columns.len()).filter(|c| matches!(card.columns[*c].threat, Threat::Attack(_)));

@@ -3,7 +3,7 @@
 //!
 //! These are not sanity checks of attacks, which `warnings` has; they stand beside them at the head of the page.
 
-use evenkeel_data::metric::{Better, Unit};
+use evenkeel_data::metric::Unit;
 
 use super::calibrated::{self, PROMISED};
 use super::detection::Detections;
@@ -47,24 +47,18 @@ fn few(name: &str, images: usize) -> Option<Doubt> {
 fn clean_cost(results: &Results<'_>, subject: usize, row: usize) -> Option<Doubt> {
     let card = &results.design.subjects[subject];
     let (bare, defended) = (results.figure(subject, 0, 0)?, results.figure(subject, 0, row)?);
-    let lower = results.main_metric(subject)?.better == Better::Lower;
-    costs(&format!("{}, {}", card.rule.name, card.rows[row].label), lower, bare, defended)
+    costs(&format!("{}, {}", card.rule.name, card.rows[row].label), bare, defended)
 }
 
 /// A defence that costs clean images too much; a difference that may be chance says so.
-fn costs(place: &str, lower_is_better: bool, bare: Figure, defended: Figure) -> Option<Doubt> {
-    let lost = if lower_is_better { defended.value - bare.value } else { bare.value - defended.value };
-    let share = bare.unit == Unit::Share;
-    let most = if share { POINTS } else { POINTS * bare.value.abs() };
-    let words = |figure: Figure| match share {
-        true => format!("{:.1}", figure.drawn(figure.value)),
-        false => format!("{:.3}", figure.value),
-    };
+fn costs(place: &str, bare: Figure, defended: Figure) -> Option<Doubt> {
+    let lost = bare.merit() - defended.merit();
+    let most = if bare.unit == Unit::Share { POINTS } else { POINTS * bare.value.abs() };
     (lost > most).then(|| {
         let sentence = format!(
             "It costs clean images: {place}: clean images go from {} without a defence to {} with it.",
-            words(bare),
-            words(defended)
+            bare.words(),
+            defended.words()
         );
         Doubt::of(sentence, bare, defended)
     })
@@ -130,25 +124,27 @@ fn at_most(k: usize, n: usize, p: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use evenkeel_data::metric::Better;
 
     fn figure(value: f64, interval: (f64, f64), unit: Unit) -> Figure {
-        Figure { value, interval: Some(interval), images: 40, unit }
+        let better = if unit == Unit::Share { Better::Higher } else { Better::Lower };
+        Figure { value, interval: Some(interval), images: 40, unit, better }
     }
 
     #[test]
     fn more_than_five_points_are_told_and_chance_is_told_apart() {
         let share = |value, interval| figure(value, interval, Unit::Share);
         let bare = share(0.60, (0.55, 0.65));
-        assert!(costs("s, d", false, bare, share(0.56, (0.5, 0.6))).is_none(), "four points");
-        let sure = costs("s, d", false, bare, share(0.40, (0.35, 0.45))).unwrap();
+        assert!(costs("s, d", bare, share(0.56, (0.5, 0.6))).is_none(), "four points");
+        let sure = costs("s, d", bare, share(0.40, (0.35, 0.45))).unwrap();
         assert!(sure.words.contains("60.0") && sure.words.contains("40.0") && !sure.slight, "{sure:?}");
-        assert!(costs("s, d", false, bare, share(0.54, (0.4, 0.7))).is_some_and(|doubt| !doubt.slight));
+        assert!(costs("s, d", bare, share(0.54, (0.4, 0.7))).is_some_and(|doubt| !doubt.slight));
         let wide = share(0.60, (0.3, 0.9));
-        assert!(costs("s, d", false, wide, share(0.54, (0.4, 0.7))).is_some_and(|doubt| doubt.slight));
+        assert!(costs("s, d", wide, share(0.54, (0.4, 0.7))).is_some_and(|doubt| doubt.slight));
         let metres = |value| figure(value, (0.0, 0.1), Unit::Value);
-        assert!(costs("s, d", true, metres(2.0), metres(2.05)).is_none());
-        assert!(costs("s, d", true, metres(2.0), metres(1.0)).is_none(), "it gains");
-        assert!(costs("s, d", true, metres(2.0), metres(2.5)).unwrap().words.contains("2.500"));
+        assert!(costs("s, d", metres(2.0), metres(2.05)).is_none());
+        assert!(costs("s, d", metres(2.0), metres(1.0)).is_none(), "it gains");
+        assert!(costs("s, d", metres(2.0), metres(2.5)).unwrap().words.contains("2.500"));
     }
 
     #[test]

@@ -62,9 +62,24 @@ pub struct Figure {
     pub images: usize,
     /// What it is in.
     pub unit: Unit,
+    /// Which way is good.
+    pub better: Better,
 }
 
 impl Figure {
+    /// The value with the sign that makes more better.
+    pub fn merit(&self) -> f64 {
+        match self.better {
+            Better::Higher => self.value,
+            Better::Lower => -self.value,
+        }
+    }
+
+    /// A value of its kind in words.
+    pub fn words(&self) -> String {
+        self.unit.words(self.value)
+    }
+
     /// A value of its kind, as charts draw it: shares in %.
     pub fn drawn(&self, value: f64) -> f64 {
         match self.unit {
@@ -167,7 +182,8 @@ impl<'a> Results<'a> {
         let classes = self.design.subjects[subject].classes;
         let tallies = tallies.filter_map(|(id, tally)| Some((id, tally.for_metrics(classes)?)));
         let Summary { value, interval, images, .. } = metric.over(tallies, plan)?;
-        Some(Figure { value, interval: interval.map(|i| (i.low, i.high)), images, unit: metric.unit })
+        let interval = interval.map(|i| (i.low, i.high));
+        Some(Figure { value, interval, images, unit: metric.unit, better: metric.better })
     }
 
     /// The metric that sums up a subject's answers.
@@ -209,10 +225,7 @@ impl<'a> Results<'a> {
         let whole = |f: &Figure| f.images == chosen.images;
         let single =
             self.attacks(subject).into_iter().filter_map(|c| self.figure(subject, c, row)).filter(whole);
-        let lower = self.main_metric(subject).is_some_and(|metric| metric.better == Better::Lower);
-        let worse = |a: &Figure, b: &Figure| {
-            if lower { b.value.total_cmp(&a.value) } else { a.value.total_cmp(&b.value) }
-        };
+        let worse = |a: &Figure, b: &Figure| a.merit().total_cmp(&b.merit());
         Some(single.chain([chosen]).min_by(worse).unwrap_or(chosen))
     }
 

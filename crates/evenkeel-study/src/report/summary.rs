@@ -6,12 +6,13 @@ use super::results::{Figure, Results};
 use super::table::{Entry, Table};
 use super::tables::{median, worst_entry};
 use crate::experiment::Threat;
+use evenkeel_data::metric::Unit;
 
 /// Clean, worst and cost of every defence on every subject; none if nothing was attacked.
 pub(super) fn summary(results: &Results<'_>) -> Option<Table> {
     let mut table = Table {
         name: "summary".into(),
-        title: "What each defence is worth, in %".into(),
+        title: "What each defence is worth".into(),
         head: [
             "subject",
             "defence",
@@ -23,7 +24,7 @@ pub(super) fn summary(results: &Results<'_>) -> Option<Table> {
         .map(String::from)
         .to_vec(),
         notes: vec![
-            "In the worst case every image meets the attack that hurts it most, of those run.".into(),
+            "In the worst case every image meets the attack that hurts it most, of those run. Shares in %; errors of values in the network's own unit, where less is better.".into(),
         ],
         ..Table::default()
     };
@@ -36,7 +37,7 @@ pub(super) fn summary(results: &Results<'_>) -> Option<Table> {
             let seconds =
                 results.results(subject, 0, row).iter().map(|r| r.defence.1.seconds + r.look_seconds);
             let times = median(seconds).map(|s| format!("{:.1}", s / look.max(1e-9)));
-            let gain = bare.filter(|_| row > 0).map(|b| format!("{:+.1}", 100.0 * (worst.value - b.value)));
+            let gain = bare.filter(|_| row > 0).map(|b| worst.unit.change(worst.value - b.value));
             table.rows.push(vec![
                 Entry::words(format!("{} ({})", card.rule.name, results.metric(subject))),
                 Entry::words(defence.label.clone()),
@@ -58,8 +59,7 @@ pub(super) fn chart(results: &Results<'_>, subject: usize) -> Option<String> {
     let blind = attacks.iter().find(blind).copied().or(attacks.first().copied())?;
     let several = attacks.len() > 1;
     let mark = |figure: Option<Figure>| -> Option<Mark> {
-        let percent = |(low, high): (f64, f64)| (100.0 * low, 100.0 * high);
-        figure.map(|f| (100.0 * f.value, f.interval.map(percent)))
+        figure.map(|f| (f.drawn(f.value), f.interval.map(|(low, high)| (f.drawn(low), f.drawn(high)))))
     };
     let row = |row: usize| {
         let mut marks =
@@ -70,11 +70,19 @@ pub(super) fn chart(results: &Results<'_>, subject: usize) -> Option<String> {
     let mut kinds = vec!["clean".to_string(), card.columns[blind].label.clone()];
     kinds.extend(several.then(|| "worst case".to_string()));
     let dots = Dots {
-        across: format!("{}, %", results.metric(subject)),
+        across: format!("{}{}", results.metric(subject), results.unit(subject)),
         span: None,
         kinds,
         rows: (0..card.rows.len()).map(row).collect(),
     };
-    let dots = Dots { span: Some((0.0, dots.highest().max(1.0))), ..dots };
+    let dots = Dots { span: Some((0.0, dots.highest().max(least(results, subject)))), ..dots };
     Some(figure("Bare and defended, with 95 % intervals", &dots.svg()))
+}
+
+/// How far the chart's axis goes at least: one percent, and for values what keeps the axis from being empty.
+fn least(results: &Results<'_>, subject: usize) -> f64 {
+    match results.main_metric(subject).map(|metric| metric.unit) {
+        Some(Unit::Value) => 1e-6,
+        _ => 1.0,
+    }
 }

@@ -272,9 +272,9 @@ pub(super) fn targets(results: &Results<'_>, subject: usize) -> Option<Table> {
 pub(super) fn comparison(results: &Results<'_>, other: &Results<'_>) -> Option<Table> {
     let mut table = Table {
         name: "comparison".into(),
-        title: format!("{} beside {}, in %", results.design.experiment.name, other.design.experiment.name),
+        title: format!("{} beside {}", results.design.experiment.name, other.design.experiment.name),
         head: ["subject", "attack", "defence", "here", "there", "difference"].map(String::from).to_vec(),
-        notes: vec!["Not alike: the two are of other settings, another network or another number of images, for all that they have the same names.".into()],
+        notes: vec!["Shares in %; errors of values in the network's own unit. Not alike: the two are of other settings, another network or another number of images, for all that they have the same names.".into()],
         ..Table::default()
     };
     for &(subject, column, row) in results.cells.keys() {
@@ -301,7 +301,7 @@ pub(super) fn comparison(results: &Results<'_>, other: &Results<'_>) -> Option<T
             entry(&there),
             Entry {
                 aside: if same { String::new() } else { "not alike".into() },
-                ..Entry::words(format!("{:+.1}", 100.0 * (here.value - there.value)))
+                ..Entry::words(here.unit.change(here.value - there.value))
             },
         ]);
     }

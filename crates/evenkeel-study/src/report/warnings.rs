@@ -9,6 +9,7 @@ use evenkeel::budget::Norm;
 
 use super::results::{Figure, Results};
 use crate::experiment::{AimedAttack, Threat};
+use evenkeel_data::metric::Unit;
 
 /// One column that is an attack, with its figure in a row.
 struct Seen<'a> {
@@ -44,10 +45,6 @@ impl Doubt {
         let words = if slight { words + " Each lies within the other's interval." } else { words };
         Self { words, slight }
     }
-}
-
-fn percent(value: f64) -> String {
-    format!("{:.1}", 100.0 * value)
 }
 
 /// What the attacks themselves give reason to doubt.
@@ -105,7 +102,7 @@ fn masked(place: &str, bare: bool, seen: &[Seen<'_>], all: &mut Vec<Doubt>) {
     ];
     let lowest = |of: Choice<'_>, budget: (f64, Norm)| {
         let same = seen.iter().filter(|s| budget_of(s.spec) == budget).filter(of);
-        same.min_by(|a, b| a.figure.value.total_cmp(&b.figure.value))
+        same.min_by(|a, b| a.figure.merit().total_cmp(&b.figure.merit()))
     };
     let mut budgets: Vec<(f64, Norm)> = Vec::new();
     for budget in seen.iter().map(|s| budget_of(s.spec)) {
@@ -118,14 +115,14 @@ fn masked(place: &str, bare: bool, seen: &[Seen<'_>], all: &mut Vec<Doubt>) {
             let (Some(other), Some(best)) = (lowest(group, budget), lowest(&white, budget)) else {
                 continue;
             };
-            if other.figure.value < best.figure.value {
+            if other.figure.merit() < best.figure.merit() {
                 let words = format!(
-                    "Masked gradients? {place}: {} ({words}) leaves {}, less than the strongest white-box attack, {}, which leaves {}. The defended \
-                     figure under white-box attack is too high; believe the lower one.{remedy}",
+                    "Masked gradients? {place}: {} ({words}) leaves {}, worse than the strongest white-box attack, {}, which leaves {}. The defended \
+                     figure under white-box attack is too good; believe the worse one.{remedy}",
                     other.label,
-                    percent(other.figure.value),
+                    other.figure.words(),
                     best.label,
-                    percent(best.figure.value)
+                    best.figure.words()
                 );
                 all.push(Doubt::of(words, other.figure, best.figure));
             }
@@ -154,7 +151,7 @@ fn monotone(place: &str, bare: bool, seen: &[Seen<'_>], all: &mut Vec<Doubt>) {
         [(&more_steps, "more steps are weaker"), (&more_room, "a larger budget is weaker")];
     for (more, what) in ways {
         for a in seen {
-            for b in seen.iter().filter(|b| more(a.spec, b.spec) && b.figure.value > a.figure.value) {
+            for b in seen.iter().filter(|b| more(a.spec, b.spec) && b.figure.merit() > a.figure.merit()) {
                 if seen.iter().any(|c| more(a.spec, c.spec) && more(c.spec, b.spec)) {
                     continue;
                 }
@@ -165,9 +162,9 @@ fn monotone(place: &str, bare: bool, seen: &[Seen<'_>], all: &mut Vec<Doubt>) {
                 let words = format!(
                     "Not monotone: {place}: {what}: {} leaves {}, {} leaves {}{blind}.",
                     a.label,
-                    percent(a.figure.value),
+                    a.figure.words(),
                     b.label,
-                    percent(b.figure.value)
+                    b.figure.words()
                 );
                 all.push(Doubt::of(words, a.figure, b.figure));
             }
@@ -195,11 +192,13 @@ const FLOOR: f64 = 0.05;
 
 /// With no bound an attack must reach the floor.
 fn unbounded(place: &str, seen: &[Seen<'_>], all: &mut Vec<Doubt>) {
-    for s in seen.iter().filter(|s| is_unbounded(s.spec) && s.figure.value > FLOOR) {
+    // values have no floor
+    let left = |s: &&Seen<'_>| s.figure.unit == Unit::Share && s.figure.value > FLOOR;
+    for s in seen.iter().filter(|s| is_unbounded(s.spec)).filter(left) {
         all.push(Doubt::sure(format!(
             "Not at the floor: {place}: {} has next to no bound and still leaves {}.",
             s.label,
-            percent(s.figure.value)
+            s.figure.words()
         )));
     }
 }
@@ -304,10 +303,14 @@ fn not_met(met: &[&AimedAttack], draws: usize, detects: bool) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::experiment::spec;
-    use evenkeel_data::metric::Unit;
+    use evenkeel_data::metric::Better;
 
     fn seen<'a>(spec: &'a AimedAttack, label: &'a str, value: f64) -> Seen<'a> {
-        Seen { label, spec, figure: Figure { value, interval: None, images: 4, unit: Unit::Share } }
+        Seen {
+            label,
+            spec,
+            figure: Figure { value, interval: None, images: 4, unit: Unit::Share, better: Better::Higher },
+        }
     }
 
     fn attack(kind: &str, steps: usize, epsilon_255: f64) -> AimedAttack {
@@ -383,7 +386,13 @@ mod tests {
     fn what_may_be_chance_is_told_apart() {
         let (pgd, long) = (attack("pgd", 9, 4.0), attack("pgd", 99, 4.0));
         let with = |spec, value, interval| {
-            let figure = Figure { value, interval: Some(interval), images: 4, unit: Unit::Share };
+            let figure = Figure {
+                value,
+                interval: Some(interval),
+                images: 4,
+                unit: Unit::Share,
+                better: Better::Higher,
+            };
             Seen { label: "x", spec, figure }
         };
         for (interval, slight) in [((0.25, 0.37), true), ((0.32, 0.37), false)] {
@@ -423,6 +432,23 @@ mod tests {
         }
         assert_eq!(lacks.matches(';').count(), 3, "{lacks}");
         assert!(not_met(&[&pgd], 2, true).iter().any(|l| l.contains("detector quiet")));
+    }
+
+    /// An error grows under attack: the attack that leaves the larger one is the stronger.
+    #[test]
+    fn errors_are_compared_the_other_way_round() {
+        let metres = |spec, label, value| {
+            let figure =
+                Figure { unit: Unit::Value, better: Better::Lower, ..seen(spec, label, value).figure };
+            Seen { label, spec, figure }
+        };
+        let (pgd, long, free) = (attack("pgd", 9, 4.0), attack("pgd", 99, 4.0), attack("pgd", 9, 255.0));
+        let mut all = Vec::new();
+        monotone("s, none", true, &[metres(&pgd, "pgd", 2.0), metres(&long, "long", 3.0)], &mut all);
+        unbounded("s, none", &[metres(&free, "free", 19.0)], &mut all);
+        assert!(all.is_empty(), "{all:?}");
+        monotone("s, none", true, &[metres(&pgd, "pgd", 3.0), metres(&long, "long", 2.0)], &mut all);
+        assert!(all.len() == 1 && all[0].words.contains("pgd leaves 3.0000, long leaves 2.0000"), "{all:?}");
     }
 
     #[test]

@@ -38,6 +38,20 @@ pub struct Embedded {
     pub contrastive: &'static [u8],
 }
 
+impl Embedded {
+    /// Every network that comes with `evenkeel`.
+    pub fn shipped() -> Vec<Self> {
+        let embedded = |shipped: &evenkeel::shipped::Shipped| Self {
+            name: shipped.name,
+            network: shipped.network,
+            contract: shipped.contract,
+            rotation: shipped.rotation,
+            contrastive: shipped.contrastive,
+        };
+        evenkeel::shipped::SHIPPED.iter().map(embedded).collect()
+    }
+}
+
 /// A subject ready to be run.
 pub struct Subject {
     /// The network, with its passes counted.
@@ -129,6 +143,7 @@ impl Subject {
             task: model.task.name().into(),
             class_names: model.class_names.clone(),
             classes: counted_classes(model.classes, dataset.classes().len()),
+            error_range: model.task.error_range(),
             variant: None,
             epsilon_255: rule.epsilon_255.unwrap_or(experiment.epsilon_255),
             images: (0..dataset.len()).map(|place| dataset.id(place)).collect(),

@@ -112,6 +112,7 @@ mod tests {
             interval: Some((v / 100.0 - 0.02, v / 100.0 + 0.02)),
             images: 5,
             unit: evenkeel_data::metric::Unit::Share,
+            better: evenkeel_data::metric::Better::Higher,
         };
         Judged {
             label: label.into(),
