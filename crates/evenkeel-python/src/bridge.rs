@@ -1,14 +1,17 @@
 //! A network written in Python behind the seam: a PyTorch module, or a person's own.
 //!
-//! The object has `run(inputs, names)` and `trace(inputs, names)`; inputs are prepared tensors `[1, 3, h, w]`, which may differ in size. The views of a step come in
+//! The object has `run(inputs, names)`, `trace(inputs, names)` and, if its `compares` is true, `compare(inputs, names, comparison)`; inputs are prepared tensors `[1, 3, h, w]`, which may differ in size. The views of a step come in
 //! one call. The interpreter is attached inside each call and nowhere else; an exception travels through the method as its error's source.
 
-use evenkeel::network::{BatchTape, Cotangents, Executor, Tape, Tensor, Traced, TracedBatch};
+use evenkeel::network::{
+    BatchTape, ComparedThere, Comparison, Cotangents, Executor, Tape, Tensor, Traced, TracedBatch,
+};
 use evenkeel::{Error, Result};
 use numpy::{PyArrayDyn, PyReadonlyArrayDyn, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 
+use crate::comparison::PyComparison;
 use crate::image::array_of;
 
 /// An executor that an object of Python is.
@@ -16,13 +19,19 @@ pub(crate) struct PyExecutor {
     object: Py<PyAny>,
     /// The only (height, width) it takes, if there is only one.
     size: Option<(usize, usize)>,
+    /// Whether it makes comparisons where its tensors are.
+    compares: bool,
 }
 
 type Shapes = Vec<Vec<usize>>;
 
 impl PyExecutor {
-    pub(crate) fn new(object: Py<PyAny>, size: Option<(usize, usize)>) -> Self {
-        Self { object, size }
+    pub(crate) fn new(object: Bound<'_, PyAny>, size: Option<(usize, usize)>) -> PyResult<Self> {
+        let compares = match object.getattr_opt("compares")? {
+            Some(compares) => compares.is_truthy()?,
+            None => false,
+        };
+        Ok(Self { object: object.unbind(), size, compares })
     }
 }
 
@@ -209,5 +218,29 @@ impl Executor for PyExecutor {
     fn trace_batch(&self, inputs: Vec<Tensor>, names: &[&str]) -> Result<TracedBatch<'_>> {
         let (tensors, tape) = self.traced(inputs, names)?;
         Ok(TracedBatch { tensors, tape: Box::new(tape) })
+    }
+
+    fn compares(&self) -> bool {
+        self.compares
+    }
+
+    fn compare(&self, inputs: Vec<Tensor>, names: &[&str], asked: &Comparison) -> Result<ComparedThere<'_>> {
+        let lengths: Vec<usize> = inputs.iter().map(Tensor::len).collect();
+        Python::attach(|py| {
+            let given = told(inputs_of(py, inputs).and_then(|inputs| {
+                Ok((inputs, names_of(py, names)?, Py::new(py, PyComparison(asked.clone()))?))
+            }))?;
+            let answer = told(self.object.bind(py).call_method1("compare", given))?;
+            let (row, value, pullback): (Bound<'_, PyAny>, f64, Option<Bound<'_, PyAny>>) =
+                told(answer.extract())?;
+            let rows = told(PyList::new(py, [row]))?;
+            let tensors = tensors(rows.as_any(), 1, names)?.remove(0);
+            let mut shapes = vec![tensors.iter().map(|t| t.shape().to_vec()).collect()];
+            shapes.resize_with(lengths.len(), Vec::new);
+            let tape = |pullback: Bound<'_, PyAny>| {
+                Box::new(PyTape { pullback: pullback.unbind(), shapes, lengths }) as Box<dyn BatchTape>
+            };
+            Ok(ComparedThere { tensors, value, tape: pullback.map(tape) })
+        })
     }
 }

@@ -2,11 +2,14 @@
 
 use std::path::PathBuf;
 
-use evenkeel::detect::{Calibration, DELTA, DetectorKind, EstimateRule, Outputs, ViewOutputs};
-use evenkeel::{Error, Random};
+use evenkeel::Error;
+use evenkeel::detect::{
+    Calibration, Detection, Detector, DetectorKind, ErrorEstimate, EstimateRule, Interval,
+};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
-use crate::error::OrRaise;
+use crate::error::{OrRaise, refuse};
 use crate::image::PyImage;
 use crate::model::{PyModel, fitted, heads};
 use crate::pipeline::Named;
@@ -67,60 +70,105 @@ pub(crate) fn load_calibration(path: PathBuf, model: &Bound<'_, PyModel>) -> PyR
     Calibration::load(&path, &model.get().model).or_raise().map(PyCalibration)
 }
 
-/// Score and expected error of each image.
-type Detections = Vec<(f64, Option<f64>)>;
-
-/// The detection scores of images, with the error estimate where the task has one.
-#[pyfunction]
-#[pyo3(signature = (model, images, detector, bias, delta, head = None, bank = None, progress = None))]
-#[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
-pub(crate) fn detect(
-    py: Python<'_>,
-    model: &Bound<'_, PyModel>,
-    images: Vec<Py<PyImage>>,
-    detector: Named<'_>,
+/// What decides how images are scored: a calibration, or an entry of the table with the bias of its estimate.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Scoring<'py> {
+    detector: Named<'py>,
+    calibration: Option<Bound<'py, PyCalibration>>,
     bias: Option<f64>,
     delta: f64,
     head: Option<PathBuf>,
     bank: Option<PathBuf>,
-    progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Detections> {
-    let (name, given) = detector;
+}
+
+impl Scoring<'_> {
+    fn detector(&self, model: &PyModel) -> PyResult<Detector> {
+        let heads = |name: &str| heads(model, name, self.head.as_ref(), self.bank.as_ref());
+        match &self.calibration {
+            Some(calibration) => {
+                let calibration = &calibration.get().0;
+                calibration.detector(&model.model, heads(&calibration.score)?).or_raise()
+            }
+            None => {
+                let (name, given) = &self.detector;
+                spec::<DetectorKind>(name, given)?.build(&model.model, heads(name)?).or_raise()
+            }
+        }
+    }
+
+    /// How errors are estimated, where the task has an estimate.
+    fn estimate(&self, model: &PyModel) -> PyResult<Option<EstimateRule>> {
+        let fitted = self.calibration.as_ref().map(|c| c.get().0.estimate_rule(self.delta));
+        let plain = || EstimateRule { bias: self.bias, ..EstimateRule::plain(self.delta) };
+        let estimates = model.model.task.kind().estimates_error;
+        Ok(fitted.transpose().or_raise()?.flatten().or_else(|| estimates.then(plain)))
+    }
+}
+
+/// What is found about each image, and the name of the detector.
+#[pyfunction]
+#[pyo3(signature = (model, images, scoring, progress = None))]
+pub(crate) fn detect<'py>(
+    py: Python<'py>,
+    model: &Bound<'py, PyModel>,
+    images: Vec<Py<PyImage>>,
+    scoring: Scoring<'py>,
+    progress: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Vec<Bound<'py, PyDict>>> {
     let own = model.get();
-    let heads = heads(own, &name, head.as_ref(), bank.as_ref())?;
-    let detector = spec::<DetectorKind>(&name, &given)?.build(&own.model, heads).or_raise()?;
+    let (detector, estimate) = (scoring.detector(own)?, scoring.estimate(own)?);
+    let threshold = scoring.calibration.as_ref().map(|c| c.get().0.threshold);
     let model = own.model.clone();
-    let estimate =
-        model.task.kind().estimates_error.then(|| EstimateRule { bias, ..EstimateRule::plain(delta) });
-    outside(py, progress, move |call| {
+    let seen = outside(py, progress, move |call| {
         let model = model.interruptible(call.stop());
-        call.each(images, |image| {
-            let seen = detector.detect(&model, &fitted(&model, &image)?, estimate.as_ref())?;
-            Ok((seen.score, seen.estimate.map(|e| e.error)))
-        })
-    })
+        call.each(images, |image| detector.detect(&model, &fitted(&model, &image)?, estimate.as_ref()))
+    })?;
+    seen.into_iter().map(|seen| told(py, seen, threshold)).collect()
+}
+
+fn told(py: Python<'_>, seen: Detection, threshold: Option<f64>) -> PyResult<Bound<'_, PyDict>> {
+    let alarm = threshold.map(|threshold| seen.score > threshold);
+    let estimate = match alarm {
+        Some(true) => seen.estimate.map(ErrorEstimate::alarmed),
+        _ => seen.estimate,
+    };
+    let dict = PyDict::new(py);
+    dict.set_item("score", seen.score)?;
+    dict.set_item("threshold", threshold)?;
+    dict.set_item("alarm", alarm)?;
+    dict.set_item("expected_error", estimate.as_ref().map(|e| e.error))?;
+    dict.set_item("error_interval", estimate.as_ref().and_then(interval))?;
+    Ok(dict)
+}
+
+/// What the error lies between, if that is promised.
+pub(crate) fn interval(estimate: &ErrorEstimate) -> Option<(f64, f64)> {
+    match estimate.interval {
+        Interval::Within { low, high, .. } => Some((low, high)),
+        _ => None,
+    }
 }
 
 /// A threshold from clean images; with truths the error estimate is fitted as well.
 #[pyfunction]
-#[pyo3(signature = (model, images, detector, false_alarms, truths = None, head = None, bank = None, progress = None))]
-#[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+#[pyo3(signature = (model, images, scoring, false_alarms, truths = None, progress = None))]
 pub(crate) fn calibrate(
     py: Python<'_>,
     model: &Bound<'_, PyModel>,
     images: Vec<Py<PyImage>>,
-    detector: Named<'_>,
+    scoring: Scoring<'_>,
     false_alarms: f64,
     truths: Option<Vec<Given<'_>>>,
-    head: Option<PathBuf>,
-    bank: Option<PathBuf>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyCalibration> {
-    let (name, given) = detector;
-    let own = model.get();
-    let heads = heads(own, &name, head.as_ref(), bank.as_ref())?;
-    let detector = spec::<DetectorKind>(&name, &given)?.build(&own.model, heads).or_raise()?;
-    let model = own.model.clone();
+    let (detector, delta, model) = (scoring.detector(model.get())?, scoring.delta, model.get().model.clone());
+    if truths.is_some() && !model.task.kind().estimates_error {
+        let task = model.task.name();
+        return Err(refuse(format!(
+            "truths: the error estimate is about cells, which the task {task} does not have"
+        )));
+    }
     let mut parts = Vec::with_capacity(images.len());
     for (place, image) in images.into_iter().enumerate() {
         let fitted = fitted(&model, &image).or_raise()?;
@@ -129,21 +177,20 @@ pub(crate) fn calibrate(
         let truth = given.map(|given| truth_of(&model, given, &frame)).transpose()?;
         parts.push((fitted, truth));
     }
+    let labelled = truths.is_some();
     let made = outside(py, progress, move |call| {
         let under_flag = model.interruptible(call.stop());
         let seen = call.each(parts, |(image, truth)| {
-            let score = detector.score(&under_flag, &image)?;
-            let Some(truth) = truth else { return Ok((score, None)) };
-            let views = detector.views.draw(&Random::new(detector.seed));
-            let outputs = ViewOutputs::at(&under_flag, &image, &views, Outputs::Softmax)?;
-            Ok((score, outputs.labelled(&under_flag, &truth)?))
+            let look = detector.look(&under_flag, &image, truth.is_some())?;
+            let error = truth.as_ref().zip(look.outputs).map(|(t, outputs)| outputs.labelled(&under_flag, t));
+            Ok((look.score, error.transpose()?.flatten()))
         })?;
         let scores: Vec<f64> = seen.iter().map(|(score, _)| *score).collect();
         let errors: Vec<_> = seen.into_iter().filter_map(|(_, error)| error).collect();
         let calibration = Calibration::new(&model, &detector, &scores, false_alarms)?;
-        Ok::<_, Error>(match errors.is_empty() {
-            true => calibration,
-            false => calibration.with_estimate(EstimateRule::fitted(&errors, DELTA)?),
+        Ok::<_, Error>(match labelled {
+            false => calibration,
+            true => calibration.with_estimate(EstimateRule::fitted(&errors, delta)?),
         })
     })?;
     Ok(PyCalibration(made))

@@ -7,6 +7,7 @@ mod attack;
 mod bridge;
 mod cluster;
 mod command;
+mod comparison;
 mod corrupt;
 mod data;
 mod detect;
@@ -32,6 +33,8 @@ mod _core {
     use super::cluster::{study_finish, study_item, study_items};
     #[pymodule_export]
     use super::command::run_command;
+    #[pymodule_export]
+    use super::comparison::PyComparison;
     #[pymodule_export]
     use super::corrupt::{corrupt, corruptions};
     #[pymodule_export]
@@ -59,6 +62,7 @@ mod _core {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("DELTA", evenkeel::detect::DELTA)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

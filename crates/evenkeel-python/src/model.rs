@@ -150,12 +150,12 @@ impl PyModel {
     #[pyo3(signature = (network, contract, size = None))]
     fn of_network(
         py: Python<'_>,
-        network: Py<PyAny>,
+        network: Bound<'_, PyAny>,
         contract: &str,
         size: Option<(usize, usize)>,
     ) -> PyResult<Self> {
         let contract = contract_over(None, contract)?;
-        let executor = PyExecutor::new(network, size);
+        let executor = PyExecutor::new(network, size)?;
         let model = outside(py, None, move |_| Model::from_executor(executor, &contract))?;
         Ok(Self { model: Arc::new(model), shipped: None })
     }

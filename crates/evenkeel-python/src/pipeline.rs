@@ -2,15 +2,16 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 use evenkeel::answer::AnswerKind;
 use evenkeel::defence::DefenceKind;
-use evenkeel::detect::{DELTA, DetectorKind, Interval, Outputs, ViewOutputs};
+use evenkeel::detect::{DetectorKind, Outputs, ViewOutputs};
 use evenkeel::{Error, Pipeline, Policy, Random, Verdict, ViewSet};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::detect::PyCalibration;
+use crate::detect::{PyCalibration, interval};
 use crate::error::OrRaise;
 use crate::image::{PyImage, array_of};
 use crate::model::{PyModel, fitted, heads};
@@ -34,6 +35,7 @@ pub(crate) struct Parts<'py> {
     detector: Option<Named<'py>>,
     calibration: Option<Bound<'py, PyCalibration>>,
     threshold: Option<f64>,
+    delta: f64,
     seed: u64,
     head: Option<PathBuf>,
     bank: Option<PathBuf>,
@@ -61,7 +63,7 @@ impl PyPipeline {
             let calibration = &calibration.get().0;
             let detector = calibration.detector(&own.model, heads_for(&calibration.score)?).or_raise()?;
             pipeline = pipeline.with_detector(detector).with_threshold(calibration.threshold);
-            pipeline.estimate = calibration.estimate_rule(DELTA).or_raise()?;
+            pipeline.estimate = calibration.estimate_rule(parts.delta).or_raise()?;
         }
         pipeline.threshold = parts.threshold.or(pipeline.threshold);
         Ok(Self(pipeline))
@@ -97,10 +99,12 @@ impl PyPipeline {
         let verdicts = outside(py, progress, move |call| {
             pipeline.model = Arc::new(pipeline.model.interruptible(call.stop()));
             call.each(images, |image| {
-                Ok((pipeline.run_seeded(&fitted(&pipeline.model, &image)?, seed)?, image.get().0.size()))
+                let started = Instant::now();
+                let verdict = pipeline.run_seeded(&fitted(&pipeline.model, &image)?, seed)?;
+                Ok((verdict, image.get().0.size(), started.elapsed().as_secs_f64()))
             })
         })?;
-        verdicts.into_iter().map(|(verdict, size)| self.told(py, verdict, size)).collect()
+        verdicts.into_iter().map(|(verdict, size, seconds)| self.told(py, verdict, size, seconds)).collect()
     }
 
     /// Where the views of an image disagree: the variance of the probability of its answer, a cell of the scores each.
@@ -127,8 +131,10 @@ impl PyPipeline {
         py: Python<'py>,
         verdict: Verdict,
         size: (usize, usize),
+        seconds: f64,
     ) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
+        dict.set_item("seconds", seconds)?;
         let prediction = PyPrediction::new(&self.0.model, verdict.prediction, size)?;
         dict.set_item("prediction", Py::new(py, prediction)?)?;
         dict.set_item("image", Py::new(py, PyImage(verdict.shown))?)?;
@@ -139,11 +145,7 @@ impl PyPipeline {
         dict.set_item("voted", verdict.voted)?;
         dict.set_item("trace", trace(&verdict.trace))?;
         dict.set_item("expected_error", verdict.estimate.as_ref().map(|e| e.error))?;
-        let interval = verdict.estimate.as_ref().and_then(|e| match e.interval {
-            Interval::Within { low, high, .. } => Some((low, high)),
-            _ => None,
-        });
-        dict.set_item("error_interval", interval)?;
+        dict.set_item("error_interval", verdict.estimate.as_ref().and_then(interval))?;
         let certificate = verdict.certificate.map(|c| (c.class, c.radius, c.probability, c.alpha));
         dict.set_item("certificate", certificate)?;
         Ok(dict)

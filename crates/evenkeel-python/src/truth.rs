@@ -1,11 +1,16 @@
-//! Answers and truths: a class, a label map, or objects.
+//! Answers and truths: a class, a label map, objects, or values.
 
+use std::path::Path;
 use std::sync::Arc;
 
+use evenkeel::network::Extents;
+use evenkeel::task::TruthSource;
 use evenkeel::task::instance::{Instance, Mask};
+use evenkeel::task::regression::ValueMap;
 use evenkeel::view::Letterbox;
 use evenkeel::{LabelMap, Model, Prediction, Truth};
-use numpy::PyReadonlyArray2;
+use evenkeel_data::coco_instances::objects_of;
+use numpy::{PyReadonlyArray2, PyReadonlyArrayDyn, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
@@ -83,7 +88,23 @@ pub(crate) enum Given<'py> {
     #[pyo3(transparent)]
     Map(PyReadonlyArray2<'py, u16>),
     #[pyo3(transparent)]
+    Values(PyReadonlyArrayDyn<'py, f32>),
+    #[pyo3(transparent)]
     Class(usize),
+    /// The name of a class, or a file, which the task reads.
+    #[pyo3(transparent)]
+    Words(String),
+}
+
+/// A vector `[n]`, a map `[h, w]` or maps `[c, h, w]`; NaN where nothing is known.
+fn values_of(array: &PyReadonlyArrayDyn<'_, f32>) -> PyResult<ValueMap> {
+    let extents = match *array.shape() {
+        [channels] => Extents { channels, height: 1, width: 1 },
+        [height, width] => Extents { channels: 1, height, width },
+        [channels, height, width] => Extents { channels, height, width },
+        ref shape => return Err(refuse(format!("values have one to three dimensions, not {}", shape.len()))),
+    };
+    ValueMap::new(extents, array.as_array().iter().copied().collect()).or_raise()
 }
 
 /// The truth for an image that stands in a model's frame.
@@ -118,12 +139,25 @@ pub(crate) fn truth_of(model: &Model, given: &Given<'_>, frame: &Letterbox) -> P
             };
             Truth::of_instances(objects.iter().map(one).collect::<PyResult<_>>()?)
         }
+        Given::Values(array) => {
+            let map = values_of(array)?;
+            Truth::of_values(match map.is_vector() || map.size() == fitted {
+                true => map,
+                false => map.framed(frame).or_raise()?,
+            })
+        }
+        Given::Words(given) => {
+            let classes = model.class_info();
+            let source = TruthSource { given, picture: Path::new(""), frame, classes, objects: objects_of };
+            model.task.read_truth(&source).or_raise()?
+        }
     };
     model.task.check_truth(&truth, model.classes, fitted, "truth").or_raise()?;
     Ok(truth)
 }
 
-/// What a network says of an image, at the image's own size: `label` for a classifier, `labels` for a segmenter, `instances` for objects.
+/// What a network says of an image, at the image's own size: `label` for a classifier, `labels` for a segmenter, `instances` for objects, `values` for a
+/// regression.
 #[pyclass(name = "Prediction", module = "evenkeel", frozen)]
 pub(crate) struct PyPrediction {
     model: Arc<Model>,
@@ -135,14 +169,22 @@ pub(crate) struct PyPrediction {
     size: (usize, usize),
     labels: PyOnceLock<Py<PyAny>>,
     probabilities: PyOnceLock<Py<PyAny>>,
+    values: PyOnceLock<Py<PyAny>>,
 }
 
 impl PyPrediction {
     /// What was said of an image of this (height, width).
     pub(crate) fn new(model: &Arc<Model>, said: Prediction, size: (usize, usize)) -> PyResult<Self> {
         let answer = said.unframed(&model.framing(size).or_raise()?).or_raise()?;
-        let (labels, probabilities) = (PyOnceLock::new(), PyOnceLock::new());
-        Ok(Self { model: model.clone(), said, answer, size, labels, probabilities })
+        Ok(Self {
+            model: model.clone(),
+            said,
+            answer,
+            size,
+            labels: PyOnceLock::new(),
+            probabilities: PyOnceLock::new(),
+            values: PyOnceLock::new(),
+        })
     }
 
     /// An array that is made once and not to be written to.
@@ -182,7 +224,7 @@ impl PyPrediction {
     }
 
     /// The probability of each class (classification), or at each pixel that of its label (semantic), as a read-only array of float32; None for objects,
-    /// which have their scores.
+    /// which have their scores, and for values.
     #[getter]
     fn probabilities<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         if let Some(values) = self.answer.probabilities() {
@@ -205,6 +247,21 @@ impl PyPrediction {
     #[getter]
     fn instances(&self) -> Option<Vec<PyInstance>> {
         Some(self.answer.instances()?.iter().cloned().map(PyInstance).collect())
+    }
+
+    /// The values of a regression in the network's own unit, a read-only array of float32: `[n]` for the whole image, height x width, or channels x height x
+    /// width; NaN where the network does not see. None for other tasks.
+    #[getter]
+    fn values<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(map) = self.answer.values() else { return Ok(None) };
+        let Extents { channels, height, width } = map.extents();
+        let shape = [channels, height, width];
+        let own = match (map.is_vector(), channels) {
+            (true, _) => &shape[..1],
+            (false, 1) => &shape[1..],
+            (false, _) => &shape[..],
+        };
+        Self::kept(py, &self.values, own, map.values()).map(Some)
     }
 
     /// The answer as JSON, as `evenkeel predict --json` prints it.

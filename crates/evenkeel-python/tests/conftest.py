@@ -44,6 +44,10 @@ def scene() -> ek.scenes.Scene:
 
 @pytest.fixture(scope="session")
 def data() -> Path:
+    return data_folder()
+
+
+def data_folder() -> Path:
     """Real networks and images, which are not part of the project."""
     places = [Path(os.environ.get("EVENKEEL_DATA", "")), *(up / "shared" / "data" for up in Path(__file__).resolve().parents)]
     for place in places:

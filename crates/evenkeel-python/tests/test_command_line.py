@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -68,10 +70,15 @@ def test_a_segmenter_is_attacked_alike(commands, read, scene):
     assert ours.score == told["score_after"]
 
 
+def knobs_of(table, name):
+    entry = next(entry for entry in ek._settings.TABLES[table] if entry["name"] == name)
+    return {knob["name"] for knob in entry["settings"]}
+
+
 @pytest.mark.parametrize("name", [n for n in ek.names("defence") if n not in ("rotation", "contrastive")])
 def test_predictions_and_defences(commands, read, name):
     model = ek.load(commands.segmenter)
-    given = {"steps": 1} if name in ("invariance", "equivariance") else {}
+    given = {"steps": 1} if "steps" in knobs_of("defence", name) else {}
     words = ["predict", commands.segmenter, commands.scene, "--defence", name, *flags(given, "defence-"), "--seed", 3, "--json"]
     (told,) = commands.run(*words, "--out", f"defended-{name}")
     ours = ek.Pipeline(model, defence=ek.defence(name, **given), seed=3)(commands.scene)
@@ -100,6 +107,82 @@ def test_detectors(commands, name):
     (told,) = commands.run("detect", commands.segmenter, commands.scene, "--score", name, "--json")
     ours = ek.detect(model, commands.scene, name)
     assert (ours.score, ours.expected_error) == (told["score"], told["expected_error"])
+
+
+DEPTHS = Path(__file__).parents[3] / "testdata" / "regression"
+
+
+@pytest.fixture(scope="session")
+def depth(commands):
+    """A network that gives depths, with its contract, and two scenes with theirs."""
+    if not DEPTHS.is_dir():
+        pytest.skip("the tests were taken out of the repository")
+    folder = commands.folder / "depth"
+    folder.mkdir()
+    for file in [*DEPTHS.glob("*.onnx"), *DEPTHS.glob("*.png"), *DEPTHS.glob("*.npy")]:
+        (folder / file.name).write_bytes(file.read_bytes())
+    pixels = ["--order", "rgb", "--scale", 1, "--mean", "0,0,0", "--std", "1,1,1", "--resize", "stretch", "--multiple=8"]
+    tensors = ["--output", "depth", "--feature", "depth"]
+    commands.run("model", "init", folder / "depth.onnx", *tensors, *pixels, "--task", "regression", "--unit", "m", "--range", "2,60")
+    return folder
+
+
+def test_values_of_a_regression(commands, read, depth):
+    model = ek.load(depth / "depth.onnx")
+    scene, truth = depth / "scene_0.png", np.load(depth / "scene_0.npy")
+    assert model.task == "regression"
+    commands.run("predict", depth / "depth.onnx", scene, "--out", depth / "out", "--json")
+    said = model.predict(scene)
+    assert said.labels is None and said.values.shape == truth.shape and not said.values.flags.writeable
+    assert np.array_equal(said.values, np.load(depth / "out" / "scene_0.values.npy"))
+    (told,) = commands.run(
+        "attack", depth / "depth.onnx", scene, "--labels", depth / "scene_0.npy", "--epsilon", "2/255", "--steps", 3, "--json", "--out", depth / "hit"
+    )
+    for given in (truth, truth.astype(np.float64), str(depth / "scene_0.npy"), depth / "scene_0.npy"):
+        ours = ek.attack(model, scene, given, "pgd", epsilon="2/255", steps=3)
+        assert np.array_equal(ours.image, read(commands.folder / told["saved"]))
+        assert ours.score == told["score_after"] < told["score_before"]
+    alone = ek.load(depth / "depth.onnx", regression={"unit": "m", "range": [2.0, 60.0]})
+    assert np.array_equal(alone.predict(scene).values, said.values)
+    for wrong in (truth[:3], np.zeros((1, 1, 2, 2)), np.zeros(0), 3, truth.astype(int)):
+        with pytest.raises(ek.EvenkeelError):
+            ek.attack(model, scene, wrong, steps=1)
+    verdict = ek.Pipeline(model, defence=ek.defence("consensus", steps=1), answer="vote")(scene)
+    assert verdict.prediction.values.shape == truth.shape and verdict.disagreement.ndim == 2
+
+
+def test_intervals_of_the_error(commands, depth, tmp_path):
+    """A calibration with truths gives the interval, the same as the command line's."""
+    model = ek.load(commands.segmenter)
+    clean = tmp_path / "clean"
+    clean.mkdir()
+    scenes = [ek.scenes.render(seed, size=(64, 128)) for seed in range(24)]
+    for place, scene in enumerate(scenes):
+        (clean / f"{place}.png").write_bytes(ek._core.Image.from_array(scene.image, True).png())
+    ours = ek.calibrate(model, [s.image for s in scenes], false_alarms=0.25, truths=[s.labels for s in scenes], delta=0.2)
+    ours.save(tmp_path / "ours.toml")
+    seen = ek.detect(model, clean / "3.png", calibration=ours, delta=0.2)
+    words = ["detect", commands.segmenter, clean / "3.png", "--calibration", tmp_path / "ours.toml", "--delta", 0.2, "--json"]
+    done = subprocess.run([sys.executable, "-m", "evenkeel", *map(str, words)], capture_output=True, text=True)
+    assert done.returncode in (0, 3), done.stderr
+    told = json.loads(done.stdout.splitlines()[0])
+    assert (seen.score, seen.alarm, seen.threshold) == (told["score"], told["alarm"], told["threshold"])
+    assert seen.expected_error == told["expected_error"]
+    interval = told["estimate"]["interval"]
+    assert seen.error_interval == (None if interval is None else (interval["low"], interval["high"]))
+    every = ek.detect(model, [s.image for s in scenes], calibration=tmp_path / "ours.toml", delta=0.2)
+    assert any(one.error_interval for one in every)
+    assert all(one.error_interval is None for one in every if one.alarm)
+    for one in every:
+        if one.error_interval is not None:
+            low, high = one.error_interval
+            assert 0 <= low <= one.expected_error <= high
+    verdict = ek.Pipeline(model, calibration=ours, delta=0.2)(scenes[3].image)
+    assert verdict.error_interval == seen.error_interval
+    with pytest.raises(ek.EvenkeelError, match="has no effect"):
+        ek.detect(model, scenes[0].image, "variance", calibration=ours)
+    with pytest.raises(ek.EvenkeelError):
+        ek.detect(model, scenes[0].image, calibration=ours, delta=0.001)
 
 
 def test_calibrations_are_one_file_for_both(commands, tmp_path):

@@ -42,7 +42,7 @@ def test_truths_of_every_task(segmenter, classifier, finder, scene, crop):
     label = classifier.predict(crop).label
     for truth in [label, np.int64(label), classifier.predict(crop)]:
         assert ek.attack(classifier, crop, truth, steps=1).score_before == 1.0
-    for wrong in [-1, 1000, True, 1.5, "car", np.zeros((3, 3), int), [1, 2], object()]:
+    for wrong in [-1, 1000, True, 1.5, "no such class", np.zeros((3, 3), int), [1, 2], object()]:
         with pytest.raises(EvenkeelError):
             ek.attack(classifier, crop, wrong, steps=1)
     for wrong in [3, np.zeros((5, 5), int), np.full((128, 256), 200), np.zeros((128, 256)), np.full((128, 256), -1)]:

@@ -73,7 +73,6 @@ def test_the_notebook_runs(tmp_path):
 
 def test_types_agree_with_the_module():
     pytest.importorskip("mypy", reason="mypy is not installed")
-    package = Path(ek.__file__).parent
-    for command in (["mypy.stubtest", "evenkeel._core"], ["mypy", "--strict", "--ignore-missing-imports", str(package)]):
+    for command in (["mypy.stubtest", "evenkeel._core"], ["mypy", "--strict", "--ignore-missing-imports", "-p", "evenkeel"]):
         done = subprocess.run([sys.executable, "-m", *command], capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr

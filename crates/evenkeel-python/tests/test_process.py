@@ -195,6 +195,49 @@ def test_ten_thousand_calls_that_make_no_sense_raise(classifier, tmp_path, monke
     assert raised > 7_000
 
 
+def overhead(segmenter, image, repeats):
+    """What a defence through the package takes longer than the library's own call inside it, as a share: the least of several, of calls that end on this thread."""
+    shield = ek.Pipeline(segmenter, defence=ek.defence("equivariance"))
+    shares = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        verdict = shield(image)
+        shares.append((time.perf_counter() - started - verdict.seconds) / verdict.seconds)
+    return sorted(shares)
+
+
+@pytest.mark.slow
+def test_the_package_adds_less_than_two_percent(segmenter, scene):
+    shares = overhead(segmenter, scene.image, 20)
+    print(f"the package adds {100 * shares[len(shares) // 2]:.2f} % to a defence of a 256x128 scene (median of 20; least {100 * shares[0]:.2f} %)")
+    assert shares[len(shares) // 2] < 0.02
+
+
+def test_an_image_is_copied_once_each_way(classifier):
+    """What is held besides an image while it is converted is one image of the library, whatever its form; and back, one array."""
+    resource = pytest.importorskip("resource", reason="memory is read as POSIX has it")
+    side = 2048
+    script = f"""
+import resource, numpy as np, evenkeel as ek
+from evenkeel._image import as_image
+small = np.zeros((8, 8, 3), np.uint8); ek._core.Image.from_array(small, True).to_uint8(True)
+image = np.full(({side}, {side}, 3), 7, np.DTYPE)
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+before = peak(); made, back = as_image(image); between = peak(); out = back(made); after = peak()
+assert out.dtype == image.dtype and (out == image).all()
+print(between - before, after - between)
+"""
+    pixels = side * side * 3
+    for dtype, size in (("uint8", 1), ("float32", 4)):
+        text = script.replace("DTYPE", dtype).replace("7, np", "7, np" if size == 1 else "0.5, np")
+        done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+        there, back = map(int, done.stdout.split())
+        slack = 4 << 20
+        assert there <= 4 * pixels + slack, (dtype, there / pixels)
+        assert back <= size * pixels + slack, (dtype, back / pixels)
+    assert resource is not None
+
+
 def resident():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -5,7 +5,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -284,6 +289,85 @@ def test_torchvision_networks():
     assert ek.Pipeline(model, defence=ek.defence("equivariance", steps=1))(image).prediction.label is not None
 
 
+SETTINGS = {
+    "default": ("equivariance", {}),
+    "published": ("equivariance", {"schedule": "paper", "views": "reference"}),
+    "all pairs": ("equivariance", {"pairing": "all-pairs"}),
+    "some cells": ("equivariance", {"cells": 0.5}),
+    "averages": ("invariance", {}),
+    "averages, all pairs": ("invariance", {"pairing": "all-pairs"}),
+}
+
+
+@pytest.mark.parametrize("what", SETTINGS)
+def test_features_compared_on_the_device_give_what_the_library_gives(what):
+    name, settings = SETTINGS[what]
+    image = images_of(1, (32, 48))[0]
+    for make in (Small, Maps):
+        module = make().eval()
+        fields = {"task": "classification", "output": "fc", "feature": ["second", "norm"]}
+        fields = fields if make is Small else {"task": "semantic", "output": "out", "feature": "backbone"}
+        verdicts = []
+        for on_device in (True, False):
+            model = ek.from_torch(module, mean=MEAN, std=STD, on_device=on_device, **fields)
+            verdicts.append(ek.Pipeline(model, defence=ek.defence(name, steps=1, **settings))(image))
+        there, here = verdicts
+        assert there.trace[0].value == pytest.approx(here.trace[0].value, rel=1e-5)
+        # steps are signs of gradients: rounding may turn those that are next to nothing
+        assert np.mean(there.image != here.image) < 0.01
+        assert there.trace[0].score == here.trace[0].score
+
+
+def test_gradients_of_a_comparison_on_the_device_are_the_librarys():
+    """Losses and the objective together, as an attacker who knows the defence's objective raises them."""
+    image = images_of(1, (32, 32))[0]
+    attacked = []
+    for on_device in (True, False):
+        model = of_small(on_device=on_device)
+        attacked.append(ek.attack(model, image, 0, "adaptive", norm="l2", epsilon=1.0, steps=3))
+    there, here = attacked
+    assert [r.value for r in there.trace] == pytest.approx([r.value for r in here.trace], rel=1e-4)
+    assert np.abs(there.image.astype(int) - here.image.astype(int)).max() <= 1
+
+
+def test_features_that_are_compared_on_the_device_do_not_cross():
+    crossed = []
+
+    class Watched(ek._torch.TorchNetwork):
+        def _rows(self, tensors, names, count):
+            crossed.append(list(names))
+            return super()._rows(tensors, names, count)
+
+    fields = {"task": "classification", "output": "fc", "feature": "second", "mean": MEAN, "std": STD}
+    network = Watched(Small().eval(), None, False, None, True)
+    model = ek.from_network(network, **fields)
+    crossed.clear()
+    shield = ek.Pipeline(model, defence=ek.defence("equivariance", steps=3))
+    shield(images_of(1, (32, 32))[0])
+    assert crossed and all("second" not in names for names in crossed), crossed
+
+
+def test_objects_of_mask_rcnn():
+    torchvision = pytest.importorskip("torchvision", reason="torchvision is not installed")
+    torch.manual_seed(0)
+    sizes = {"min_size": 64, "max_size": 128, "box_score_thresh": 0.05, "box_detections_per_img": 4, "rpn_post_nms_top_n_test": 20}
+    module = torchvision.models.detection.maskrcnn_resnet50_fpn(weights=None, weights_backbone=None, num_classes=3, **sizes).eval()
+    model = ek.from_torch(module, task="instance", feature=["backbone:0", "backbone:1"], multiple=32)
+    images = images_of(2, (64, 128))
+    assert model.classes == 3 and model.output == ["output:boxes", "output:labels", "output:scores", "output:masks"]
+    with torch.no_grad():
+        theirs = module([torch.from_numpy(images[0]).permute(2, 0, 1) / 255])[0]
+    ours = model.predict(images[0]).instances
+    assert len(ours) == len(theirs["scores"]) > 0
+    assert [one.score for one in ours] == pytest.approx(theirs["scores"].tolist(), rel=1e-5)
+    assert [one.label for one in ours] == theirs["labels"].tolist()
+    assert np.mean(ours[0].mask != (theirs["masks"][0, 0].numpy() >= 0.5)) < 0.01
+    verdict = ek.Pipeline(model, defence=ek.defence("equivariance", steps=1), detector="variance")(images[0])
+    assert verdict.defended and verdict.prediction.instances is not None and verdict.score is not None
+    attacked = ek.attack(model, images[1], None, "pgd", epsilon=8 / 255, steps=2)
+    assert attacked.score < attacked.score_before, "what was found is lost"
+
+
 class Block(nn.Module):
     def __init__(self, inside, outside, stride):
         super().__init__()
@@ -320,6 +404,10 @@ class Resnet20(nn.Module):
 
 @pytest.fixture
 def resnet20(data):
+    return trained(data)
+
+
+def trained(data):
     module = Resnet20()
     state = torch.load(data / "models" / "resnet20-12fca82f.th", map_location="cpu", weights_only=True)["state_dict"]
     module.load_state_dict({name.removeprefix("module."): value for name, value in state.items()})
@@ -360,12 +448,12 @@ def test_a_real_module_and_its_export_agree(resnet20, data, tmp_path):
         "default defence": lambda m: ek.Pipeline(m, defence=ek.defence("equivariance", steps=5)),
         "published defence": lambda m: ek.Pipeline(m, defence=ek.defence("equivariance", schedule="paper", views="reference", steps=5)),
     }.items():
-        rates = []
+        right = []
         for model in (ours, engine):
             attacked = ek.attack(make(model), images, labels, "pgd", epsilon=1 / 255, steps=10, estimator=None)
-            rates.append(np.mean([one.prediction.label == label for one, label in zip(attacked, labels)]))
-        print(f"{what}: accuracy under PGD {rates[0]:.2f} with torch, {rates[1]:.2f} with the engine")
-        assert abs(rates[0] - rates[1]) <= 0.02
+            right.append(sum(one.prediction.label == label for one, label in zip(attacked, labels)))
+        print(f"{what}: {right[0]} of {len(images)} right under PGD with torch, {right[1]} with the engine")
+        assert abs(right[0] - right[1]) <= 0.02 * len(images)
 
 
 @pytest.mark.slow
@@ -405,7 +493,26 @@ def test_as_strong_and_as_quick_as_torchattacks(resnet20, data):
 
 
 @pytest.mark.slow
-def test_the_engine_defends_faster_than_torch(resnet20, data, tmp_path):
+def test_the_engine_defends_faster_than_torch():
+    """In a process of one thread each: threads that wait for work would count as processor time."""
+    script = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import test_torch; test_torch.print_ratios()"
+    alone = {**os.environ, "RAYON_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", script], env=alone, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    print(done.stdout)
+    assert float(done.stdout.split()[0]) > 2.5
+
+
+def print_ratios():
+    from conftest import data_folder
+
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as folder:
+        print_ratio(data_folder(), Path(folder))
+
+
+def print_ratio(data, tmp_path):
+    resnet20 = trained(data)
     images, _ = cifar(data, 4)
     fields = {"task": "classification", "feature": "layer3", "mean": MEAN, "std": STD}
     ours = ek.from_torch(resnet20, output="linear", size=(32, 32), **fields)
@@ -417,5 +524,4 @@ def test_the_engine_defends_faster_than_torch(resnet20, data, tmp_path):
             _, took = cpu_time(lambda: [shield(image) for image in images])
             times.setdefault(name, []).append(took)
     ratio = min(times["torch"]) / min(times["engine"])
-    print(f"a defence takes {ratio:.2f} times as much processor time with the torch module as with the engine")
-    assert ratio > 2.5
+    print(f"{ratio:.2f} times as much processor time for a defence with the torch module as with the engine")

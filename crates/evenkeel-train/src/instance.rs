@@ -27,7 +27,7 @@ const ROWS: usize = 4 + INSTANCE_CLASSES.len() + PROTOTYPE_COUNT;
 
 /// How instances are read off the network.
 pub fn rule() -> InstanceRule {
-    InstanceRule { head: "yolo-seg".into(), confidence: 0.02, overlap: 0.6, most: 100 }
+    InstanceRule { head: "yolo-seg".into(), confidence: 0.02, overlap: 0.6, most: 100, classes: None }
 }
 
 /// The objects of each picture of a batch that are large enough to be told.

@@ -49,7 +49,13 @@ fn contract() -> Contract {
         classes: Classes::default(),
         tables: Default::default(),
     }
-    .with_table(&InstanceRule { head: head.name.into(), confidence: 0.05, overlap: 0.5, most: 20 })
+    .with_table(&InstanceRule {
+        head: head.name.into(),
+        confidence: 0.05,
+        overlap: 0.5,
+        most: 20,
+        classes: None,
+    })
     .unwrap()
 }
 

@@ -6,10 +6,13 @@ from typing import Any, Callable, Mapping, Optional, Sequence, final
 import numpy as np
 import numpy.typing as npt
 
+DELTA: float
 __version__: str
 
 __all__ = [
     "Calibration",
+    "Comparison",
+    "DELTA",
     "Dataset",
     "EvenkeelError",
     "Image",
@@ -48,7 +51,6 @@ __all__ = [
 
 _Path = str | os.PathLike[str]
 _Progress = Optional[Callable[[int], object]]
-_Entry = tuple[str, Mapping[str, Any]]
 
 class EvenkeelError(Exception): ...
 
@@ -95,6 +97,8 @@ class Prediction:
     def probabilities(self) -> Optional[npt.NDArray[np.float32]]: ...
     @property
     def instances(self) -> Optional[list[Instance]]: ...
+    @property
+    def values(self) -> Optional[npt.NDArray[np.float32]]: ...
     def json(self) -> str: ...
     def draw(self, image: Image) -> Image: ...
     def __eq__(self, value: object, /) -> bool: ...
@@ -142,6 +146,23 @@ class Model:
     def pullback(
         self, image: Image, names: Sequence[str], cotangents: Sequence[npt.NDArray[np.float32]]
     ) -> npt.NDArray[np.float32]: ...
+
+@final
+class Comparison:
+    @property
+    def features(self) -> list[str]: ...
+    @property
+    def pooled(self) -> bool: ...
+    @property
+    def all_pairs(self) -> bool: ...
+    @property
+    def weight(self) -> float: ...
+    @property
+    def want_gradient(self) -> bool: ...
+    def kept(self, cells: int) -> Optional[npt.NDArray[np.float32]]: ...
+    def undo(
+        self, view: int, seen: tuple[int, int], to: tuple[int, int]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32], npt.NDArray[np.float32]]: ...
 
 @final
 class Calibration:
@@ -201,23 +222,14 @@ def attack(
     progress: _Progress = None,
 ) -> list[dict[str, Any]]: ...
 def detect(
-    model: Model,
-    images: Sequence[Image],
-    detector: _Entry,
-    bias: Optional[float],
-    delta: float,
-    head: Optional[_Path] = None,
-    bank: Optional[_Path] = None,
-    progress: _Progress = None,
-) -> list[tuple[float, Optional[float]]]: ...
+    model: Model, images: Sequence[Image], scoring: Mapping[str, Any], progress: _Progress = None
+) -> list[dict[str, Any]]: ...
 def calibrate(
     model: Model,
     images: Sequence[Image],
-    detector: _Entry,
+    scoring: Mapping[str, Any],
     false_alarms: float,
     truths: Optional[Sequence[Any]] = None,
-    head: Optional[_Path] = None,
-    bank: Optional[_Path] = None,
     progress: _Progress = None,
 ) -> Calibration: ...
 def load_calibration(path: _Path, model: Model) -> Calibration: ...

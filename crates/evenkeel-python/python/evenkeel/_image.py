@@ -157,7 +157,8 @@ def as_labels(given: Any) -> np.ndarray[Any, np.dtype[np.uint16]]:
     return np.ascontiguousarray(array, dtype=np.uint16)
 
 
-#: What is true of an image: a class, a label map, a list of instances, or a prediction that is taken for the truth.
+#: What is true of an image: a class, a label map, a list of instances, an array of float values, the name of a class or a file, or a prediction that is
+#: taken for the truth.
 TruthLike = Union[int, Any]
 
 
@@ -165,8 +166,10 @@ def as_truth(given: TruthLike) -> Any:
     """A truth as the library takes it."""
     if given is None or isinstance(given, _core.Prediction):
         return given
-    if isinstance(given, (bool, np.bool_, float, str)):
-        raise EvenkeelError(f"a {type(given).__name__} is no truth; a class, a label map or a list of instances is")
+    if isinstance(given, (bool, np.bool_, float)):
+        raise EvenkeelError(f"a {type(given).__name__} is no truth; a class, a label map, a list of instances or an array of values is")
+    if isinstance(given, (str, os.PathLike)):
+        return os.fspath(given)
     if isinstance(given, (list, tuple)) and all(isinstance(one, _core.Instance) for one in given):
         return list(given)
     if isinstance(given, (int, np.integer)) or (getattr(given, "ndim", None) == 0 and hasattr(given, "__index__")):
@@ -174,4 +177,8 @@ def as_truth(given: TruthLike) -> Any:
         if number < 0:
             raise EvenkeelError(f"class {number}: classes count from 0")
         return number
+    if is_tensor(given):
+        given = given.detach().to("cpu").float().numpy() if given.is_floating_point() else given
+    if getattr(getattr(given, "dtype", None), "kind", "") == "f":
+        return np.ascontiguousarray(given, dtype=np.float32)
     return as_labels(given)

@@ -34,7 +34,7 @@ class Model:
 
     @property
     def task(self) -> str:
-        """What the scores mean: classification, semantic or instance."""
+        """What the scores mean: classification, semantic, instance or regression."""
         return self._core.task
 
     @property
@@ -123,6 +123,7 @@ def _contract(given: Mapping[str, Any]) -> dict[str, Any]:
         "output": (),
         "feature": (),
         "instance": (),
+        "regression": (),
         "order": ("input",),
         "scale": ("input",),
         "mean": ("input",),
@@ -169,7 +170,7 @@ def load(path: Union[str, "os.PathLike[str]"], **contract: Any) -> Model:
     """Reads a network (ONNX, or a zoo network's weights) and the contract beside it, `net.onnx` and `net.evenkeel.toml`.
 
     Keyword arguments are fields of the contract and take the place of what the file says: task, output, feature, order, scale, mean,
-    std, channels_last, size, resize, multiple, names, palette, ids, instance. `pixels` is the name of a usual way from pixels to input, "imagenet" say. Without
+    std, channels_last, size, resize, multiple, names, palette, ids, and the tables instance and regression. `pixels` is the name of a usual way from pixels to input, "imagenet" say. Without
     a file, what the graph tells is used for what is not given (`feature="auto"` says so), and the rest is asked for.
     """
     given = _contract(contract)
@@ -195,6 +196,8 @@ class Network:
 
     #: The only (height, width) it takes; None for any.
     size: Optional[tuple[int, int]] = None
+    #: Whether features of views are compared by its own method `compare`, where its tensors are.
+    compares: bool = False
 
     def check(self, names: Sequence[str]) -> None:
         """Raises if the network does not have a tensor of these names."""

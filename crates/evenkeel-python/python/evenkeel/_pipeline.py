@@ -65,10 +65,12 @@ class Verdict:
     trace: list[Record]
     #: The expected error of the answer, if the calibration had labels.
     expected_error: Optional[float]
-    #: What it lies between on nine of ten images like those of the calibration; None with an alarm.
+    #: What it lies between on a share 1 - delta of images like those of the calibration; None with an alarm.
     error_interval: Optional[tuple[float, float]]
     #: What is certain about the answer, for a vote over noise.
     certificate: Optional[Certificate]
+    #: How long the library took.
+    seconds: float
     _given: _core.Image = field(repr=False)
     _shown: _core.Image = field(repr=False)
     _pipeline: _core.Pipeline = field(repr=False)
@@ -108,6 +110,7 @@ class Pipeline:
         threshold: Optional[float] = None,
         *,
         calibration: Union[Calibration, str, "os.PathLike[str]", None] = None,
+        delta: float = _core.DELTA,
         seed: int = 0,
         head: Union[str, "os.PathLike[str]", None] = None,
         bank: Union[str, "os.PathLike[str]", None] = None,
@@ -126,6 +129,7 @@ class Pipeline:
         defence, answer, detector: a name, or a spec made by `ek.defence`, `ek.answer`, `ek.detector`
         threshold: scores above it raise the alarm
         calibration: a calibration, or its file: detector and threshold in one
+        delta: the share of images on which the interval of the error may fail, for a calibration with truths
         seed: the seed of the defence and of votes
         head, bank: files of a head that was trained for the network, and of other images' embeddings
         """
@@ -144,6 +148,7 @@ class Pipeline:
             **{table: spec.pair if spec else None for table, spec in specs.items()},
             "calibration": calibration,
             "threshold": threshold,
+            "delta": delta,
             "seed": seed,
             "head": head,
             "bank": bank,

@@ -1,7 +1,7 @@
 """A PyTorch module as a network, on whatever device it is.
 
 Names are submodules, read by forward hooks that live as long as one call. Inputs of one size go through the module together, and gradients come by
-autograd with respect to them. Only what is asked for crosses between devices. The module is left as it was: its parameters, flags and hooks.
+autograd with respect to them. Only what is asked for crosses between devices; where the objective compares features by cosines, they stay. The module is left as it was: its parameters, flags and hooks.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any, Callable, Iterator, Optional, Sequence
 
 import numpy as np
 
-from ._core import EvenkeelError
+from . import _cosines
+from ._core import Comparison, EvenkeelError
 from ._model import Model, Names, Network, from_network
 
 #: The name of the module's own output.
@@ -42,9 +43,8 @@ class _Place:
             some = ", ".join(sorted(found)[:12]) + (", ..." if len(found) > 12 else "")
             raise EvenkeelError(f"tensor {name}: the module has no submodule of this name; there are {some}, and `{OWN_OUTPUT}` for its own output")
 
-    def tensor(self, calls: Sequence[Any]) -> Any:
-        import torch
-
+    def tensor(self, calls: Sequence[Any], count: int) -> Any:
+        """The tensor of a pass over `count` images; a list of one for each where the module gives every image its own."""
         if not calls:
             raise EvenkeelError(f"tensor {self.name}: the forward pass does not use this submodule")
         if self.call is None and len(calls) > 1:
@@ -52,6 +52,13 @@ class _Place:
         if self.call is not None and self.call >= len(calls):
             raise EvenkeelError(f"tensor {self.name}: is computed only {len(calls)} times in a pass")
         value = calls[self.call or 0]
+        if self.key is not None and isinstance(value, list) and len(value) == count and all(isinstance(one, dict) for one in value):
+            return [self._part(one) for one in value]
+        return self._part(value)
+
+    def _part(self, value: Any) -> Any:
+        import torch
+
         if self.key is not None:
             try:
                 value = value[self.key] if isinstance(value, dict) else value[int(self.key)]
@@ -60,6 +67,8 @@ class _Place:
         if not isinstance(value, torch.Tensor):
             parts = ", ".join(map(str, value)) if isinstance(value, dict) else f"0 to {len(value) - 1}" if isinstance(value, (list, tuple)) else "none"
             raise EvenkeelError(f"tensor {self.name}: is a {type(value).__name__}; name a part of it, {self.name}:PART (there are {parts})")
+        if value.dtype in (torch.int64, torch.int32):
+            value = value.to(torch.float32)
         if not value.dtype.is_floating_point:
             raise EvenkeelError(f"tensor {self.name}: has the dtype {value.dtype}, and a floating one is needed")
         return value
@@ -81,7 +90,7 @@ def _cloned(value: Any) -> Any:
 class TorchNetwork(Network):
     """A module in evaluation mode."""
 
-    def __init__(self, module: Any, device: Any, tf32: bool, size: Optional[tuple[int, int]]) -> None:
+    def __init__(self, module: Any, device: Any, tf32: bool, size: Optional[tuple[int, int]], on_device: Optional[bool] = None) -> None:
         import torch
 
         if not isinstance(module, torch.nn.Module):
@@ -98,6 +107,8 @@ class TorchNetwork(Network):
         self.dtype = own.dtype if own is not None else torch.float32
         if own is not None and own.device != self.device:
             raise EvenkeelError(f"the module is on {own.device}, not on {self.device}; move it with module.to(...)")
+        # a copy to the CPU's own memory costs next to nothing, and the library's loops are faster there
+        self.compares = self.device.type != "cpu" if on_device is None else on_device
         self._places: dict[str, _Place] = {}
         self._keys: Optional[list[str]] = None
         # hooks and flags of the module belong to one pass at a time
@@ -172,7 +183,7 @@ class TorchNetwork(Network):
             output = self.module(batch)
         if None in calls:
             calls[None].append(output)
-        return [place.tensor(calls[place.path]) for place in places]
+        return [place.tensor(calls[place.path], batch.shape[0]) for place in places]
 
     def _groups(self, inputs: Sequence[Any]) -> list[list[int]]:
         """The places of inputs of one size, in order."""
@@ -191,12 +202,18 @@ class TorchNetwork(Network):
         """The tensors of each input as arrays."""
         import torch
 
-        columns = []
+        def array(tensor: Any) -> Any:
+            return tensor.detach().to(device="cpu", dtype=torch.float32).contiguous().numpy()
+
+        columns: list[list[Any]] = []
         for tensor, name in zip(tensors, names):
-            if tensor.shape[0] != count:
-                raise EvenkeelError(f"tensor {name}: has {tensor.shape[0]} rows for {count} images, and one each is needed")
-            columns.append(tensor.detach().to(device="cpu", dtype=torch.float32).contiguous().numpy())
-        return [[column[row : row + 1] for column in columns] for row in range(count)]
+            if isinstance(tensor, list):
+                columns.append([array(one) for one in tensor])
+                continue
+            _one_each(tensor, name, count)
+            whole = array(tensor)
+            columns.append([whole[row : row + 1] for row in range(count)])
+        return [[column[row] for column in columns] for row in range(count)]
 
     def run(self, inputs: Sequence[Any], names: Sequence[str]) -> list[list[Any]]:
         import torch
@@ -239,11 +256,11 @@ class TorchNetwork(Network):
         outputs, given = [], []
         for place, tensor in enumerate(tensors):
             column = [row[place] for row in cotangents]
-            if tensor.requires_grad and any(one is not None for one in column):
-                shape = (1, *tensor.shape[1:])
-                joined = np.concatenate([np.zeros(shape, np.float32) if one is None else one for one in column])
-                outputs.append(tensor)
-                given.append(torch.from_numpy(joined).to(device=tensor.device, dtype=tensor.dtype))
+            pairs = zip(tensor, column) if isinstance(tensor, list) else [(tensor, _joined(tensor, column))]
+            for one, cotangent in pairs:
+                if one.requires_grad and cotangent is not None:
+                    outputs.append(one)
+                    given.append(torch.from_numpy(cotangent).to(device=one.device, dtype=one.dtype))
         made = None
         if outputs:
             (made,) = torch.autograd.grad(outputs, [batch], grad_outputs=given, retain_graph=True, allow_unused=True)
@@ -252,16 +269,85 @@ class TorchNetwork(Network):
         return made.detach().to(device="cpu", dtype=torch.float32).contiguous().numpy()
 
 
+    def compare(self, inputs: Sequence[Any], names: Sequence[str], asked: Comparison) -> tuple[list[Any], float, Any]:
+        """The objective's value at the first input and its views, the others, with the first one's named tensors and the way back."""
+        import torch
+
+        features = asked.features
+        rows: list[Any] = [None] * len(inputs)
+        batches: list[Any] = []
+        own: list[Any] = []
+        with torch.set_grad_enabled(asked.want_gradient):
+            for group in self._groups(inputs):
+                batch = self._batch([inputs[place] for place in group]).requires_grad_(asked.want_gradient)
+                wanted = features + [name for name in names if name not in features] if 0 in group else features
+                tensors = dict(zip(wanted, self._forward(batch, wanted)))
+                for name in features:
+                    _one_each(tensors[name], name, len(group))
+                for row, place in enumerate(group):
+                    rows[place] = [tensors[name][row] for name in features]
+                if 0 in group:
+                    own = [tensors[name][0] if isinstance(tensors[name], list) else tensors[name][:1] for name in names]
+                batches.append((group, batch))
+            value = _cosines.value(rows, asked)
+        answers = self._rows([[tensor] for tensor in own], names, 1)[0]
+
+        def pullback(cotangents: Sequence[Sequence[Any]]) -> list[Any]:
+            outputs, given = [asked.weight * value], [torch.ones_like(value)]
+            for tensor, cotangent in zip(own, cotangents[0]):
+                if tensor.requires_grad and cotangent is not None:
+                    outputs.append(tensor)
+                    given.append(torch.from_numpy(cotangent).to(device=tensor.device, dtype=tensor.dtype))
+            made = torch.autograd.grad(outputs, [batch for _, batch in batches], grad_outputs=given, retain_graph=True, allow_unused=True)
+            gradients: list[Any] = [None] * len(inputs)
+            for (group, batch), gradient in zip(batches, made):
+                whole = torch.zeros_like(batch) if gradient is None else gradient
+                array = whole.detach().to(device="cpu", dtype=torch.float32).contiguous().numpy()
+                for row, place in enumerate(group):
+                    gradients[place] = array[row : row + 1]
+            return gradients
+
+        return answers, float(value.detach()), pullback if asked.want_gradient else None
+
+
+def _one_each(tensor: Any, name: str, count: int) -> None:
+    if isinstance(tensor, list):
+        raise EvenkeelError(f"tensor {name}: every image has one of its own size, and features that are compared have one size")
+    if tensor.shape[0] != count:
+        raise EvenkeelError(f"tensor {name}: has {tensor.shape[0]} rows for {count} images, and one each is needed")
+
+
+def _joined(tensor: Any, column: Sequence[Any]) -> Any:
+    """The cotangents of a batch, zeros where there is none; None if there is none at all."""
+    if all(one is None for one in column):
+        return None
+    shape = (1, *tensor.shape[1:])
+    return np.concatenate([np.zeros(shape, np.float32) if one is None else one for one in column])
+
+
+#: What torchvision's detection modules give every image.
+DETECTIONS = ("boxes", "labels", "scores", "masks")
+
+
+def _detections(module: Any) -> dict[str, Any]:
+    """The contract of a module that finds objects itself, as torchvision's Mask R-CNN does."""
+    scores = getattr(getattr(getattr(module, "roi_heads", None), "box_predictor", None), "cls_score", None)
+    classes = getattr(scores, "out_features", None)
+    table = {"head": "detections", "confidence": 0.05, "overlap": 1.0, "most": 100}
+    return {**table, "classes": classes} if classes is not None else table
+
+
 def from_torch(
     module: Any,
     *,
     task: str,
-    output: Names = OWN_OUTPUT,
+    output: Optional[Names] = None,
     feature: Names,
     mean: Sequence[float] = (0.0, 0.0, 0.0),
     std: Sequence[float] = (1.0, 1.0, 1.0),
     device: Any = None,
     tf32: bool = False,
+    on_device: Optional[bool] = None,
     size: Optional[tuple[int, int]] = None,
     **contract: Any,
 ) -> Model:
@@ -271,13 +357,19 @@ def from_torch(
     name submodules (`layer4`, `layer4.1.conv2`), keys of a dict that the module gives (`out`), or its own output (`output`). `name#1` is the second
     call of a submodule in a pass, `name:key` a part of what it gives.
 
-    task: classification, semantic or instance
+    task: classification, semantic, instance or regression
+    output: the tensors of scores; the module's own output if left out. For objects, what torchvision's Mask R-CNN gives every image
     device: where the module is; its parameters say if left out
     tf32: allow TF32 on GPUs that have it
+    on_device: compare features of views where the module is, so that they do not cross; where that is not the CPU if left out
     size: the only (height, width) that the module takes; any if left out
     contract: other fields of a contract, as for `ek.load`
     """
-    network = TorchNetwork(module, device, tf32, size)
+    network = TorchNetwork(module, device, tf32, size, on_device)
+    if task == "instance" and output is None:
+        output = [f"{OWN_OUTPUT}:{part}" for part in DETECTIONS]
+        contract.setdefault("instance", _detections(module))
+    output = OWN_OUTPUT if output is None else output
     fields = {"mean": mean, "std": std, "size": size, **contract}
     model = from_network(network, task=task, output=output, feature=feature, **fields)
     model._about = type(module).__name__

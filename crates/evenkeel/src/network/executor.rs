@@ -3,7 +3,7 @@
 //! An executor knows nothing of pixels: it gets one tensor `[1, 3, h, w]` (or `[1, h, w, 3]`) per image and gives named tensors and a
 //! tape back to that input. Our engine is one; a framework's module is another. [`super::Preprocessed`] stands in front of each.
 
-use super::{Tensor, Traced, TracedBatch};
+use super::{ComparedThere, Comparison, Tensor, Traced, TracedBatch, makes_none};
 use crate::error::Result;
 
 /// What runs a network on prepared input.
@@ -40,5 +40,18 @@ pub trait Executor: Send + Sync {
     /// As [`Executor::run`].
     fn trace_batch(&self, inputs: Vec<Tensor>, tensors: &[&str]) -> Result<TracedBatch<'_>> {
         Ok(self.trace(inputs, tensors)?.into())
+    }
+
+    /// See [`super::Network::compares`].
+    fn compares(&self) -> bool {
+        false
+    }
+
+    /// See [`super::Network::compare`].
+    ///
+    /// # Errors
+    /// As [`Executor::run`], and if it makes none.
+    fn compare(&self, _: Vec<Tensor>, _: &[&str], _: &Comparison) -> Result<ComparedThere<'_>> {
+        Err(makes_none())
     }
 }

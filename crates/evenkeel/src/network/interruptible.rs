@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{Network, Tensor, Traced, TracedBatch};
+use super::{ComparedThere, Comparison, Network, Tensor, Traced, TracedBatch};
 use crate::error::{Error, Result};
 use crate::image::Image;
 
@@ -49,6 +49,14 @@ impl Network for Interruptible {
 
     fn trace_batch(&self, images: &[&Image], tensors: &[&str]) -> Result<TracedBatch<'_>> {
         self.go_on()?.trace_batch(images, tensors)
+    }
+
+    fn compares(&self) -> bool {
+        self.network.compares()
+    }
+
+    fn compare(&self, images: &[&Image], tensors: &[&str], asked: &Comparison) -> Result<ComparedThere<'_>> {
+        self.go_on()?.compare(images, tensors, asked)
     }
 }
 

@@ -5,6 +5,7 @@
 //! other images of its call. An [`Executor`] runs a network on input that is prepared already; [`Preprocessed`] puts the pixel rule in
 //! front of any executor and makes it a [`Network`].
 
+mod cosines;
 mod executor;
 mod interruptible;
 mod names;
@@ -12,6 +13,7 @@ mod preprocessed;
 mod softmax;
 mod tensor;
 
+pub use cosines::{ComparedThere, Comparison, CosineRule};
 pub use executor::Executor;
 pub use interruptible::Interruptible;
 pub use names::TensorNames;
@@ -110,6 +112,19 @@ pub trait Network: Send + Sync {
         Ok(self.trace(images, tensors)?.into())
     }
 
+    /// Whether it can make a [`Comparison`] where its tensors are, and that is worth it: on a device to which features would have to cross.
+    fn compares(&self) -> bool {
+        false
+    }
+
+    /// Makes a comparison of the first image with views of it, the other images, and gives named tensors of the first.
+    ///
+    /// # Errors
+    /// As [`Network::run`], and if the network makes none.
+    fn compare(&self, _: &[&Image], _: &[&str], _: &Comparison) -> Result<ComparedThere<'_>> {
+        Err(makes_none())
+    }
+
     /// The named tensors of one image.
     ///
     /// # Errors
@@ -125,6 +140,10 @@ pub trait Network: Send + Sync {
     fn trace_one(&self, image: &Image, tensors: &[&str]) -> Result<Traced<'_>> {
         only(self.trace(&[image], tensors)?)
     }
+}
+
+fn makes_none() -> Error {
+    Error::setting("comparison", "this network makes none")
 }
 
 /// The answer to the only image of a call.

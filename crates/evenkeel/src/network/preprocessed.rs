@@ -2,7 +2,9 @@
 //!
 //! input channel k = image channel source\[k\] · factor\[k\] + shift\[k\]. This is the only place where pixels become input.
 
-use super::{BatchTape, Cotangents, Executor, Network, Tape, Tensor, Traced, TracedBatch};
+use super::{
+    BatchTape, ComparedThere, Comparison, Cotangents, Executor, Network, Tape, Tensor, Traced, TracedBatch,
+};
 use crate::error::{Error, Result};
 use crate::image::Image;
 
@@ -159,5 +161,15 @@ impl<E: Executor> Network for Preprocessed<E> {
     fn trace_batch(&self, images: &[&Image], tensors: &[&str]) -> Result<TracedBatch<'_>> {
         let TracedBatch { tensors, tape } = self.executor.trace_batch(self.inputs(images)?, tensors)?;
         Ok(TracedBatch { tensors, tape: Box::new(PreprocessedBatch { rule: self.rule, tape }) })
+    }
+
+    fn compares(&self) -> bool {
+        self.executor.compares()
+    }
+
+    fn compare(&self, images: &[&Image], tensors: &[&str], asked: &Comparison) -> Result<ComparedThere<'_>> {
+        let made = self.executor.compare(self.inputs(images)?, tensors, asked)?;
+        let wrap = |tape| Box::new(PreprocessedBatch { rule: self.rule, tape }) as Box<dyn BatchTape>;
+        Ok(ComparedThere { tape: made.tape.map(wrap), ..made })
     }
 }

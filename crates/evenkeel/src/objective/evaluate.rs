@@ -45,8 +45,8 @@ pub struct TermSum {
 
 /// The tensors of one pass that serves scores and every term's features: each name once, and where scores and features stand among them.
 #[derive(Default)]
-struct Request<'a> {
-    names: Vec<&'a str>,
+pub(super) struct Request<'a> {
+    pub(super) names: Vec<&'a str>,
     scores: Vec<usize>,
     /// One list for each view objective.
     features: Vec<Vec<usize>>,
@@ -59,6 +59,15 @@ impl<'a> Request<'a> {
             self.names.len() - 1
         })
     }
+
+    pub(super) fn ask_scores(&mut self, output: &'a TensorNames) {
+        self.scores = output.iter().map(|name| self.place(name)).collect();
+    }
+
+    /// The tensors of scores among those of the pass.
+    pub(super) fn scores_of(&self, tensors: &[Tensor]) -> Vec<Tensor> {
+        gathered(&self.scores, tensors)
+    }
 }
 
 /// The tensors at these places; their values are shared.
@@ -67,9 +76,13 @@ fn gathered(places: &[usize], tensors: &[Tensor]) -> Vec<Tensor> {
 }
 
 /// The cotangents on the tensors of a pass; empty where nothing was added yet.
-struct OnTensors(Vec<Cotangent>);
+pub(super) struct OnTensors(Vec<Cotangent>);
 
 impl OnTensors {
+    pub(super) fn new(tensors: &[Tensor]) -> Self {
+        Self(vec![Vec::new(); tensors.len()])
+    }
+
     fn add(&mut self, place: usize, weight: f64, values: &[f32]) {
         match &mut self.0[place] {
             sum if sum.is_empty() => sum.extend(values.iter().map(|v| 0.0 + weight as f32 * v)),
@@ -78,7 +91,7 @@ impl OnTensors {
     }
 
     /// The cotangents of all tensors, zeros where nothing was added.
-    fn all(mut self, tensors: &[Tensor]) -> Vec<(usize, Cotangent)> {
+    pub(super) fn all(mut self, tensors: &[Tensor]) -> Vec<(usize, Cotangent)> {
         self.0.iter_mut().zip(tensors).for_each(|(sum, tensor)| sum.resize(tensor.len(), 0.0));
         self.0.into_iter().enumerate().collect()
     }
@@ -88,7 +101,7 @@ impl Terms<'_> {
     fn request(&self) -> Request<'_> {
         let mut request = Request::default();
         if let Some(output) = self.output {
-            request.scores = output.iter().map(|name| request.place(name)).collect();
+            request.ask_scores(output);
         }
         for term in &self.views {
             let places = self.compared_by(term).iter().map(|name| request.place(name)).collect();
@@ -101,8 +114,33 @@ impl Terms<'_> {
     }
 
     /// The tensors that an objective compares.
-    fn compared_by<'t>(&'t self, term: &'t ViewTerm<'_>) -> &'t TensorNames {
+    pub(super) fn compared_by<'t>(&'t self, term: &'t ViewTerm<'_>) -> &'t TensorNames {
         term.objective.tensors().unwrap_or(self.feature)
+    }
+
+    /// The weighted sum of the losses and each of them; their cotangents are added to those on the tensors of the pass.
+    pub(super) fn add_losses(
+        &self,
+        scores: Option<&Tensor>,
+        progress: Progress,
+        request: &Request<'_>,
+        tensors: &[Tensor],
+        on_base: &mut OnTensors,
+    ) -> Result<(f64, Vec<f64>)> {
+        let (mut value, mut parts) = (0.0, Vec::new());
+        for (weight, loss) in &self.losses {
+            let missing = || Error::setting("losses", "need the tensors of scores");
+            let (part, cotangent) = loss.evaluate(scores.ok_or_else(missing)?, progress)?;
+            parts.push(part);
+            value += weight * part;
+            let mut rest = cotangent.as_slice();
+            for place in &request.scores {
+                let (own, after) = rest.split_at(tensors[*place].len().min(rest.len()));
+                on_base.add(*place, *weight, own);
+                rest = after;
+            }
+        }
+        Ok((value, parts))
     }
 
     /// The sum at `image`. Views are drawn from `random`.
@@ -117,23 +155,15 @@ impl Terms<'_> {
         random: &Random,
         want_gradient: bool,
     ) -> Result<TermSum> {
+        if let Some(made) = self.compared_there(network, image, progress, random, want_gradient)? {
+            return Ok(made);
+        }
         let request = self.request();
         let base = pass(network, image, &request.names, want_gradient)?;
-        let scores = self.output.map(|_| Tensor::joined(gathered(&request.scores, &base.tensors)));
-        let (mut value, mut parts) = (0.0, Vec::new());
-        let mut on_base = OnTensors(vec![Vec::new(); base.tensors.len()]);
-        for (weight, loss) in &self.losses {
-            let missing = || Error::setting("losses", "need the tensors of scores");
-            let (part, cotangent) = loss.evaluate(scores.as_ref().ok_or_else(missing)?, progress)?;
-            parts.push(part);
-            value += weight * part;
-            let mut rest = cotangent.as_slice();
-            for place in &request.scores {
-                let (own, after) = rest.split_at(base.tensors[*place].len().min(rest.len()));
-                on_base.add(*place, *weight, own);
-                rest = after;
-            }
-        }
+        let scores = self.output.map(|_| Tensor::joined(request.scores_of(&base.tensors)));
+        let mut on_base = OnTensors::new(&base.tensors);
+        let (mut value, mut parts) =
+            self.add_losses(scores.as_ref(), progress, &request, &base.tensors, &mut on_base)?;
         let mut gradient = vec![0.0; if want_gradient { image.pixels().len() } else { 0 }];
         for (i, (term, places)) in self.views.iter().zip(&request.features).enumerate() {
             let passes = ViewPasses { network, feature: self.compared_by(term), image, want_gradient };

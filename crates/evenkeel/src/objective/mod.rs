@@ -16,6 +16,7 @@ mod loss;
 mod passes;
 mod pooled;
 mod teach;
+mod there;
 mod unteach;
 mod views;
 
@@ -35,7 +36,7 @@ pub(crate) use unteach::Curvature;
 pub use views::{Equivariance, Invariance, Pairing};
 
 use crate::error::Result;
-use crate::network::{Tensor, TensorNames};
+use crate::network::{CosineRule, Tensor, TensorNames};
 use crate::random::Random;
 use crate::view::{DrawnView, Placed};
 
@@ -121,6 +122,11 @@ pub trait ViewObjective: Send + Sync {
 
     /// The objective as a lesson that the views give: their side is held fixed, so they are seen without tapes.
     fn teacher(&self) -> Option<&Consensus> {
+        None
+    }
+
+    /// The objective as cosines of features, if it is a sum of them: what a network may compare where its tensors are.
+    fn cosines(&self) -> Option<CosineRule> {
         None
     }
 

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use super::anchor::Anchor;
 use super::{Compared, Cotangent, Pooled, Rest, Seen, ViewObjective, ViewShare, ViewSum, compare_in_turn};
 use crate::error::{Error, Result};
-use crate::network::{Extents, Tensor};
+use crate::network::{CosineRule, Extents, Tensor};
 use crate::random::Random;
 use crate::settings::Choice;
 use crate::view::{DrawnView, Undo, ViewSet};
@@ -56,11 +56,14 @@ impl Equivariance {
         Self { views, pairing: Pairing::Anchor, cells: 1.0, cell_seed: 0 }
     }
 
+    fn rule(&self) -> CosineRule {
+        let (cells, cell_seed) = (self.cells, self.cell_seed);
+        CosineRule { pooled: false, all_pairs: self.pairing == Pairing::AllPairs, cells, cell_seed }
+    }
+
     /// The cells of the image's own maps that take part, if not all do.
     fn kept_cells(&self, cells: usize) -> Option<Vec<f32>> {
-        let mut random = Random::new(self.cell_seed);
-        (self.cells < 1.0)
-            .then(|| (0..cells).map(|_| if random.chance(self.cells) { 1.0 } else { 0.0 }).collect())
+        self.rule().kept_cells(cells)
     }
 
     /// One level, every two compared.
@@ -102,6 +105,10 @@ fn level_of(seen: &Seen, level: usize) -> Result<&Tensor> {
 impl ViewObjective for Equivariance {
     fn draw(&self, random: &Random) -> Vec<DrawnView> {
         self.views.draw(random)
+    }
+
+    fn cosines(&self) -> Option<CosineRule> {
+        Some(self.rule())
     }
 
     fn over_views<'a>(&'a self, base: &'a [Tensor]) -> Result<Option<Box<dyn ViewSum + 'a>>> {
@@ -179,6 +186,11 @@ pub struct Invariance {
 impl ViewObjective for Invariance {
     fn draw(&self, random: &Random) -> Vec<DrawnView> {
         self.views.draw(random)
+    }
+
+    fn cosines(&self) -> Option<CosineRule> {
+        let all_pairs = self.pairing == Pairing::AllPairs;
+        Some(CosineRule { pooled: true, all_pairs, cells: 1.0, cell_seed: 0 })
     }
 
     fn over_views<'a>(&'a self, base: &'a [Tensor]) -> Result<Option<Box<dyn ViewSum + 'a>>> {

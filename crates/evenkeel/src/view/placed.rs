@@ -213,6 +213,11 @@ impl Undo {
         self.sampler.transpose(cotangent, channels)
     }
 
+    /// For each cell of the image's grid, four cells of the seen map and their weights: the same map, for somebody who applies it elsewhere.
+    pub fn taps(&self) -> (Vec<u32>, Vec<f32>) {
+        self.sampler.taps()
+    }
+
     /// 1 for each cell of the image's grid that the view shows, else 0: where undo(apply(ones)) > 0.5 at feature resolution.
     pub fn mask(&self) -> &[f32] {
         &self.mask

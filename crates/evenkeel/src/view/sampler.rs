@@ -131,6 +131,18 @@ impl Sampler {
         out
     }
 
+    /// Four input cells and their weights for every output cell, in reading order.
+    pub fn taps(&self) -> (Vec<u32>, Vec<f32>) {
+        let corner = |i: usize| match &self.way {
+            Way::Separable { rows, columns } => {
+                Corner::new(rows[i / self.to.1], columns[i % self.to.1], self.from.1)
+            }
+            Way::Scattered(corners) => corners[i],
+        };
+        let corners: Vec<Corner> = (0..self.to.0 * self.to.1).map(corner).collect();
+        (corners.iter().flat_map(|c| c.at).collect(), corners.iter().flat_map(|c| c.weight).collect())
+    }
+
     fn sample_row(&self, plane: &[f32], y: usize, row: &mut [f32], blend: &mut [f32]) {
         match &self.way {
             Way::Separable { rows, columns } => {

@@ -94,7 +94,7 @@ impl MaskRcnn {
 }
 
 impl InstanceHead for MaskRcnn {
-    fn classes(&self, _: &Tensor) -> Result<usize> {
+    fn classes(&self, _: &Tensor, _: &InstanceRule) -> Result<usize> {
         Ok(self.heads.classes())
     }
 

@@ -6,6 +6,7 @@
 //! than half, confident predictions first.
 
 mod answer;
+mod detections;
 mod mask;
 mod mask_rcnn;
 mod overlay;
@@ -16,6 +17,7 @@ mod yolo_loss;
 #[cfg(test)]
 mod tests;
 
+pub use detections::Detections;
 pub use mask::Mask;
 pub use mask_rcnn::MaskRcnn;
 pub use overlay::overlaid;
@@ -105,6 +107,9 @@ pub struct InstanceRule {
     pub overlap: f32,
     /// The most instances kept in an image.
     pub most: usize,
+    /// How many classes there are, for a head whose tensors do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub classes: Option<usize>,
 }
 
 /// What the tensors of an instance segmentation network mean.
@@ -113,7 +118,7 @@ pub trait InstanceHead: std::fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// If the tensors are not such a head's.
-    fn classes(&self, scores: &Tensor) -> Result<usize>;
+    fn classes(&self, scores: &Tensor, rule: &InstanceRule) -> Result<usize>;
 
     /// The instances in an image of this (height, width), most confident first.
     ///
@@ -141,8 +146,9 @@ pub struct NamedHead {
 }
 
 /// Every head. Adding one is a file and a line.
-pub static HEADS: [NamedHead; 2] = [
+pub static HEADS: [NamedHead; 3] = [
     NamedHead { name: "yolo-seg", output: None, feature: None, make: |_| Ok(Arc::new(YoloSeg)) },
+    NamedHead { name: "detections", output: None, feature: None, make: |_| Ok(Arc::new(Detections)) },
     NamedHead {
         name: "mask-rcnn",
         output: Some(mask_rcnn::output),
@@ -214,7 +220,7 @@ impl Task for Instances {
     }
 
     fn classes(&self, scores: &Tensor) -> Result<usize> {
-        self.head.classes(scores)
+        self.head.classes(scores, &self.rule)
     }
 
     fn predict(&self, scores: &Tensor, size: (usize, usize)) -> Result<Prediction> {

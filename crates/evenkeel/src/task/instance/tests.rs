@@ -6,7 +6,7 @@ use crate::random::Random;
 const SIZE: (usize, usize) = (32, 32);
 
 fn rule() -> InstanceRule {
-    InstanceRule { head: "yolo-seg".into(), confidence: 0.1, overlap: 0.5, most: 10 }
+    InstanceRule { head: "yolo-seg".into(), confidence: 0.1, overlap: 0.5, most: 10, classes: None }
 }
 
 /// A box, class probabilities and coefficients.

@@ -144,7 +144,7 @@ impl Tap {
 }
 
 impl InstanceHead for YoloSeg {
-    fn classes(&self, scores: &Tensor) -> Result<usize> {
+    fn classes(&self, scores: &Tensor, _: &InstanceRule) -> Result<usize> {
         Ok(Outputs::of(scores)?.classes)
     }
 
