@@ -377,3 +377,64 @@ fn a_plan_counts_and_a_report_is_one_page_with_its_tables() {
     works(here, &["study", "report", "small.study", "--compare", "small.study"]);
     assert!(read("index.html").replace(' ', "") == again.replace(' ', ""), "the same results, the same page");
 }
+
+/// How many work items a plan wrote.
+fn planned(here: &Path, out: &str) -> usize {
+    let args = ["study", "plan", "my.toml", "--out", out, "--items", "items", "--item-minutes", "0.001"];
+    works(here, &args);
+    std::fs::read_to_string(here.join("items")).unwrap().lines().count()
+}
+
+#[test]
+fn work_items_killed_and_run_again_come_to_the_records_of_one_process() {
+    let bench = bench(SMALL);
+    let here = bench.path();
+    works(here, &["study", "run", "my.toml", "--threads", "1", "--out", "whole"]);
+    let items = planned(here, "items.study");
+    assert!(items > 5, "{items}");
+    let item = |number: usize| {
+        let number = number.to_string();
+        let args = ["study", "run", "my.toml", "--out", "items.study", "--items", "items", "--item", &number];
+        evenkeel(here, &args)
+    };
+    let mut random = Random::new(3);
+    let mut killed = 0;
+    for number in 1..=items {
+        let mut first = item(number).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_secs_f32(random.uniform(0.0, 0.3)));
+        killed += usize::from(first.try_wait().unwrap().is_none());
+        let _ = first.kill();
+        first.wait().unwrap();
+        // two at once: one of them is kept
+        let mut twin = item(number).stdout(Stdio::null()).spawn().unwrap();
+        assert!(item(number).output().unwrap().status.success());
+        assert!(twin.wait().unwrap().success());
+    }
+    assert!(killed > 0);
+    let again = item(1).output().unwrap();
+    assert!(String::from_utf8_lossy(&again.stdout).contains("was there"));
+    let logs = std::fs::read_dir(here.join("items.study")).unwrap().map(|e| e.unwrap().file_name());
+    let logs = logs.filter(|name| name.to_string_lossy().ends_with(".log")).count();
+    assert_eq!(logs, items);
+    works(here, &["study", "merge", "items.study", "--out", "merged"]);
+    assert_eq!(records(&here.join("merged")), records(&here.join("whole")));
+    assert_eq!(planned(here, "items.study"), 0);
+}
+
+#[test]
+fn a_work_item_of_another_experiment_is_refused_and_a_cluster_is_planned() {
+    let bench = bench(SMALL);
+    let here = bench.path();
+    let args = ["study", "plan", "my.toml", "--items", "items", "--cluster", "100x8", "--mtbf", "10"];
+    let told = works(here, &args);
+    for words in ["core-hours", "stored", "the slowest cell", "without failures", "on 100 machines of 8"] {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+    std::fs::write(here.join("my.toml"), SMALL.replace("6@32x32", "5@32x32")).unwrap();
+    let args = ["study", "run", "my.toml", "--items", "items", "--item", "1"];
+    assert!(refused(here, &args).contains("are not those that the work was planned with"));
+    let args = ["study", "run", "my.toml", "--items", "items", "--item", "999"];
+    assert!(refused(here, &args).contains("and no 999"));
+    let args = ["study", "run", "my.toml", "--out", "s3://bucket/my"];
+    assert!(refused(here, &args).contains("--features remote"));
+}
