@@ -40,6 +40,9 @@ __all__ = [
     "segmentation",
     "settings",
     "shipped_networks",
+    "study_finish",
+    "study_item",
+    "study_items",
     "study_report",
     "study_run",
     "study_size",
@@ -255,6 +258,9 @@ def ranking(scores: npt.NDArray[np.float64], anomalous: npt.NDArray[np.bool_]) -
 def coco(
     predictions: Sequence[Sequence[Instance]], truths: Sequence[Sequence[Instance]]
 ) -> dict[str, Optional[float]]: ...
+def study_items(part: Mapping[str, Any], place: _Path, seconds: float) -> tuple[str, list[tuple[str, float]]]: ...
+def study_item(part: Mapping[str, Any], place: _Path, item: str, threads: int) -> int: ...
+def study_finish(place: _Path) -> dict[str, Any]: ...
 def study_size(path: _Path, shard: str) -> tuple[str, int]: ...
 def study_run(
     path: _Path,
