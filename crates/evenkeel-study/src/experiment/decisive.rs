@@ -19,6 +19,8 @@ use crate::key::Key;
 
 /// The key of views in the values of a spec.
 const VIEWS: &str = "views";
+/// The same of an attack.
+const FOOLED_VIEWS: &str = "fooled_views";
 
 /// What decides what an entry of a table does.
 #[derive(Serialize)]
@@ -39,8 +41,10 @@ impl<'a> Decisive<'a> {
     }
 
     /// Of an attack.
-    pub(super) fn of_attack(attack: &Attack) -> Self {
-        Self { kind: attack.name(), values: values(attack), views: None, head: None, answer: None }
+    pub(super) fn of_attack(attack: &'a Attack) -> Self {
+        let mut values = values(attack);
+        let views = values.remove(FOOLED_VIEWS).map(|_| &attack.settings().views.set);
+        Self { kind: attack.name(), values, views, head: None, answer: None }
     }
 
     /// Of a defence and the answer after it.

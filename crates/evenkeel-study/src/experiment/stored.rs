@@ -22,6 +22,7 @@ const KIND: &str = "kind";
 const LABEL: &str = "label";
 const TARGET: &str = "target";
 const VIEWS: &str = "views";
+const FOOLED_VIEWS: &str = "fooled_views";
 const VIEW_SET: &str = "view_set";
 
 fn written<E: Entry>(spec: &Spec<E>) -> Object {
@@ -34,7 +35,7 @@ fn written<E: Entry>(spec: &Spec<E>) -> Object {
 /// The spec, and whether the object holds knobs that its entry does not read, as those of older versions do.
 fn read<E: Entry>(object: &Object) -> Result<(Spec<E>, bool)> {
     let mut spec = Spec::<E>::named(&text(object, KIND)?)?;
-    let own = [KIND, LABEL, TARGET, VIEWS, VIEW_SET];
+    let own = [KIND, LABEL, TARGET, VIEWS, FOOLED_VIEWS, VIEW_SET];
     let mut older = false;
     for (key, value) in object.iter().filter(|(key, _)| !own.contains(&key.as_str())) {
         match spec.knobs().any(|knob| knob.key == key || knob.name == key) {
@@ -56,11 +57,11 @@ fn scalar(key: &str, value: &Json) -> Result<Value> {
 }
 
 /// The views of a stored spec; of those whose file is gone, only the name is known.
-fn views(object: &Object) -> Result<Option<NamedViews>> {
-    let Some(Json::String(name)) = object.get(VIEWS).cloned() else { return Ok(None) };
+fn views(object: &Object, key: &str) -> Result<Option<NamedViews>> {
+    let Some(Json::String(name)) = object.get(key).cloned() else { return Ok(None) };
     let set = match object.get(VIEW_SET) {
         Some(set) => {
-            serde_json::from_value(set.clone()).map_err(|e| Error::Request(format!("{VIEWS} {name}: {e}")))?
+            serde_json::from_value(set.clone()).map_err(|e| Error::Request(format!("{key} {name}: {e}")))?
         }
         None => {
             let unknown = || ViewSet { rules: Vec::new(), ..ViewSet::standard() };
@@ -71,8 +72,8 @@ fn views(object: &Object) -> Result<Option<NamedViews>> {
 }
 
 /// Adds the content of views to a spec that reads them.
-fn with_view_set(mut object: Object, views: &NamedViews) -> Object {
-    if object.contains_key(VIEWS) {
+fn with_view_set(mut object: Object, key: &str, views: &NamedViews) -> Object {
+    if object.contains_key(key) {
         object.insert(VIEW_SET.into(), json!(views.set));
     }
     object
@@ -80,7 +81,7 @@ fn with_view_set(mut object: Object, views: &NamedViews) -> Object {
 
 impl From<AimedAttack> for Object {
     fn from(aimed: AimedAttack) -> Self {
-        let mut object = with_view_set(written(&aimed.attack), &aimed.attack.settings().views);
+        let mut object = with_view_set(written(&aimed.attack), FOOLED_VIEWS, &aimed.attack.settings().views);
         object.insert(TARGET.into(), json!(aimed.target));
         object
     }
@@ -95,8 +96,7 @@ impl TryFrom<Object> for AimedAttack {
         if older && !Attack::named(attack.name())?.looks_through() && attack.looks_through() {
             attack = attack.on_bare_network();
         }
-        let reads = attack.values().contains_key(VIEWS);
-        if let Some(views) = views(&object)?.filter(|_| reads) {
+        if let Some(views) = views(&object, FOOLED_VIEWS)? {
             attack = attack.with_views(views);
         }
         Ok(Self { attack, target: object.get(TARGET).and_then(Json::as_str).map(str::to_string) })
@@ -105,10 +105,10 @@ impl TryFrom<Object> for AimedAttack {
 
 impl From<DefenceRow> for Object {
     fn from(row: DefenceRow) -> Self {
-        let mut object = with_view_set(written(&row.spec), &row.spec.settings().views);
+        let mut object = with_view_set(written(&row.spec), VIEWS, &row.spec.settings().views);
         object.insert(LABEL.into(), json!(row.label));
         if !row.answer.is_plain() {
-            let own = with_view_set(written(&row.answer), &row.answer.settings().views);
+            let own = with_view_set(written(&row.answer), VIEWS, &row.answer.settings().views);
             let name = |key: &str| if key == KIND { ANSWER.to_string() } else { format!("{ANSWER}_{key}") };
             object.extend(own.into_iter().map(|(key, value)| (name(&key), value)));
         }
@@ -124,7 +124,7 @@ fn answer(object: &Object) -> Result<AnswerSpec> {
     own.insert(KIND.into(), name.clone());
     let (spec, _): (AnswerSpec, _) = read(&own)?;
     let reads = spec.values().contains_key(VIEWS);
-    Ok(match views(&own)?.filter(|_| reads) {
+    Ok(match views(&own, VIEWS)?.filter(|_| reads) {
         Some(views) => spec.with_views(views),
         None => spec,
     })
@@ -139,7 +139,7 @@ impl TryFrom<Object> for DefenceRow {
         let (spec, _) = read(&object)?;
         let spec: evenkeel::defence::DefenceSpec = spec;
         let reads = spec.values().contains_key(VIEWS);
-        let views = views(&object)?.filter(|_| reads);
+        let views = views(&object, VIEWS)?.filter(|_| reads);
         let spec = views.map_or(spec.clone(), |views| spec.with_views(views));
         Ok(Self { label: text(&object, LABEL)?, spec, answer })
     }
@@ -147,7 +147,7 @@ impl TryFrom<Object> for DefenceRow {
 
 impl From<DetectorRow> for Object {
     fn from(row: DetectorRow) -> Self {
-        let mut object = with_view_set(written(&row.spec), &row.spec.settings().views);
+        let mut object = with_view_set(written(&row.spec), VIEWS, &row.spec.settings().views);
         object.insert(LABEL.into(), json!(row.label));
         object
     }
@@ -160,7 +160,7 @@ impl TryFrom<Object> for DetectorRow {
         let (spec, _) = read(&object)?;
         let spec: evenkeel::detect::DetectorSpec = spec;
         let reads = spec.values().contains_key(VIEWS);
-        let views = views(&object)?.filter(|_| reads);
+        let views = views(&object, VIEWS)?.filter(|_| reads);
         let spec = views.map_or(spec.clone(), |views| spec.with_views(views));
         Ok(Self { label: text(&object, LABEL)?, spec })
     }

@@ -243,7 +243,7 @@ static KNOBS: [K; 19] = [
         |s| &mut s.evade,
     ),
     K::new(
-        "views",
+        "fooled_views",
         Kind::Text,
         "which views are fooled beside the image: a set of `evenkeel list views`, or a TOML file of views",
         |s| &s.views,
