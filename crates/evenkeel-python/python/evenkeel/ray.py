@@ -1,7 +1,7 @@
-"""Studies on a Ray cluster: `pip install evenkeel[ray]`.
+"""Studies and batch inference on a Ray cluster: `pip install evenkeel[ray]`.
 
 A study is cut into work items of some minutes (`evenkeel study plan` has the same); a Ray task does one and keeps it as a whole, so a task that is killed
-anywhere leaves nothing behind and is done again elsewhere.
+anywhere leaves nothing behind and is done again elsewhere. `Judge` is for `map_batches` of Ray Data.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ import importlib
 import os
 import sys
 import time
-from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Optional, Union
+from typing import Any, Optional, Union
 
 from . import _core
 from ._core import EvenkeelError
+from ._ray_judge import Judge
+from ._ray_schedule import Schedule, run_item
+
+__all__ = ["Judge", "Ran", "run_study"]
 
 File = Union[str, "os.PathLike[str]"]
-
-#: How often an item is begun again after an error, which is likely to come again; deaths of workers and nodes do not count.
-ERRORS = 3
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,9 @@ class Ran:
     again: int
     #: The most often that one item was begun.
     most_tries: int
+    #: From the first item begun to the last ended, and the seconds of all tasks that ended together.
+    seconds: float
+    busy_seconds: float
     #: What the design leaves out, and why.
     left_out: list[str]
 
@@ -52,71 +55,12 @@ def _ray(address: Optional[str]) -> Any:
     except ImportError as error:
         raise EvenkeelError("evenkeel.ray needs ray: pip install 'evenkeel[ray]'") from error
     if not ray.is_initialized():
-        ray.init(address=address, log_to_driver=False, include_dashboard=False if address in (None, "local") else None)
+        try:
+            ray.init(address=address, log_to_driver=False, include_dashboard=False if address in (None, "local") else None)
+        except (ConnectionError, ValueError) as error:
+            words = f'there is no Ray cluster at address="{address}" ({error}); start one with `ray start --head`, or say "local" for this machine'
+            raise EvenkeelError(words) from error
     return ray
-
-
-def _item(part: dict[str, Any], store: str, item: str, threads: int) -> int:
-    """One work item, in a worker of the cluster."""
-    return _core.study_item(part, store, item, threads)
-
-
-class _Schedule:
-    """Items on a cluster: so many in flight, those that died or failed begun again."""
-
-    def __init__(self, ray: Any, items: list[tuple[str, float]], start: Callable[[str], Any], cpus: int, retries: int) -> None:
-        self.ray, self.items, self.start, self.cpus, self.retries = ray, items, start, cpus, retries
-        # the longest first, so that none is left alone at the end
-        self.queue = deque(sorted(range(len(items)), key=lambda number: -items[number][1]))
-        self.flying: dict[Any, int] = {}
-        self.tries, self.errors = [0] * len(items), [0] * len(items)
-        self.made = self.ended = 0
-        self.seconds = 0.0
-
-    def room(self) -> int:
-        """How many tasks may be in flight: twice what the cluster, as it is now, runs at a time."""
-        return 2 * max(1, int(self.ray.cluster_resources().get("CPU", 0) // self.cpus))
-
-    def fill(self) -> None:
-        room = self.room()
-        while self.queue and len(self.flying) < room:
-            number = self.queue.popleft()
-            self.tries[number] += 1
-            self.flying[self.start(self.items[number][0])] = number
-
-    def wait(self, seconds: float) -> None:
-        """Takes in what ended."""
-        ended, _ = self.ray.wait(list(self.flying), num_returns=1, timeout=seconds)
-        for task in ended:
-            number = self.flying.pop(task)
-            try:
-                self.made += self.ray.get(task)
-                self.ended += 1
-                self.seconds += self.items[number][1]
-            except self.ray.exceptions.RayError as error:
-                self.again(number, error)
-
-    def again(self, number: int, error: Exception) -> None:
-        self.errors[number] += isinstance(error, self.ray.exceptions.RayTaskError)
-        if self.errors[number] > ERRORS or self.tries[number] > self.retries:
-            cause = getattr(error, "cause", None) or error
-            raise EvenkeelError(f"a work item failed {self.tries[number]} times; what is done is kept. The last time: {cause}") from error
-        self.queue.append(number)
-
-    def cancel(self) -> None:
-        for task in self.flying:
-            self.ray.cancel(task, force=True)
-
-
-def _words(schedule: _Schedule, began: float) -> str:
-    total = sum(seconds for _, seconds in schedule.items)
-    words = f"{schedule.ended} of {len(schedule.items)} work items, {100 * schedule.seconds / total if total else 100:.0f} %"
-    # an estimate from the clock, and only from items that ended: the probe knows how they compare, not how fast this cluster is
-    if schedule.ended >= 3 and schedule.seconds > 0:
-        left = (total - schedule.seconds) * (time.monotonic() - began) / schedule.seconds
-        words += f", about {left / 60:.0f} min left" if left >= 90 else f", about {left:.0f} s left"
-    again = sum(max(0, tries - 1) for tries in schedule.tries)
-    return words + (f", {again} begun again" if again else "")
 
 
 def run_study(
@@ -154,19 +98,35 @@ def run_study(
     place = os.fspath(store) if store is not None else f"{_core.study_size(file, '1/1')[0]}{'-quick' if quick else ''}.study"
     place = place if "://" in place else os.path.abspath(place)
     _, items = _core.study_items(part, place, 60.0 * item_minutes * cpus_per_task)
-    task = ray.remote(num_cpus=cpus_per_task, max_retries=0, scheduling_strategy="SPREAD")(_item)
-    schedule = _Schedule(ray, items, lambda item: task.remote(part, place, item, cpus_per_task), cpus_per_task, retries)
+    task = ray.remote(num_cpus=cpus_per_task, max_retries=0)(run_item)
+    on = importlib.import_module("ray.util.scheduling_strategies").NodeAffinitySchedulingStrategy
+
+    def start(item: str, node: Optional[str]) -> Any:
+        strategy = on(node, soft=False) if node else "SPREAD"
+        return task.options(scheduling_strategy=strategy).remote(part, os.getcwd(), place, item, cpus_per_task)
+
+    schedule = Schedule(ray, items, start, cpus_per_task, retries)
+    began = time.monotonic()
     _drive(schedule, progress, place)
+    seconds = time.monotonic() - began
     done = _core.study_finish(place)
     if done["missing"]:
         raise EvenkeelError(f"{place}: {done['missing']} images lack results though all work items ended; run it again")
-    again = sum(schedule.tries) - len(items)
     return Ran(
-        Path(done["folder"]), Path(done["records"]), done["rows"], schedule.made, len(items), again, max(schedule.tries, default=0), done["left_out"]
+        folder=Path(done["folder"]),
+        path=Path(done["records"]),
+        rows=done["rows"],
+        made=schedule.made,
+        items=len(items),
+        again=sum(schedule.tries) - len(items),
+        most_tries=max(schedule.tries, default=0),
+        seconds=seconds,
+        busy_seconds=schedule.busy,
+        left_out=done["left_out"],
     )
 
 
-def _drive(schedule: _Schedule, progress: bool, place: str) -> None:
+def _drive(schedule: Schedule, progress: bool, place: str) -> None:
     began = last = time.monotonic()
     try:
         while schedule.queue or schedule.flying:
@@ -174,14 +134,14 @@ def _drive(schedule: _Schedule, progress: bool, place: str) -> None:
             schedule.wait(5.0)
             if progress and time.monotonic() - last > 10.0:
                 last = time.monotonic()
-                print(_words(schedule, began), file=sys.stderr, flush=True)
+                print(schedule.words(began), file=sys.stderr, flush=True)
     except BaseException:
         schedule.cancel()
         if progress:
             print(f"stopped: {schedule.ended} of {len(schedule.items)} work items are kept in {place}; the same call goes on", file=sys.stderr)
         raise
     if progress:
-        print(_words(schedule, began), file=sys.stderr, flush=True)
+        print(schedule.words(began), file=sys.stderr, flush=True)
 
 
 def main(words: Optional[list[str]] = None) -> int:
