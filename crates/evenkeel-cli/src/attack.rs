@@ -17,15 +17,15 @@ use serde_json::{Value, json};
 use crate::images::Picture;
 use crate::knobs::{KnobArgs, table_help};
 use crate::labels::{self, truth};
-use crate::workbench::{AnswerArgs, DefenceArgs, Subject, check_names, fitted, names_of, stem_in};
+use crate::workbench::{AnswerArgs, DefenceArgs, InputArgs, check_names, fitted, names_of, stem_in};
 
 /// Change images so that the network errs
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = table_help::<AttackKind>())]
 pub(crate) struct AttackArgs {
     #[command(flatten)]
-    subject: Subject,
-    /// Which attacks, separated by commas; with several, the one that hurt most is kept, and a flag goes to those that read it
+    subject: InputArgs,
+    /// Which attacks, separated by commas; with several, the most harmful one is kept, and a flag goes to those that read it
     #[arg(long, value_name = "NAME", default_value = "pgd", value_delimiter = ',', value_parser = names_of::<AttackKind>())]
     attack: Vec<String>,
     #[command(flatten)]
@@ -56,8 +56,8 @@ impl AttackArgs {
             self.attack.iter().map(|name| Ok(Attack::named(name)?)).collect::<Result<Vec<_>>>()?;
         self.knobs.apply_to_all(&mut attacks)?;
         let bare = self.defence.defence.is_none() && self.answer.answer.is_none();
-        if let Some(attack) = attacks.iter().find(|a| a.looks_through() && bare) {
-            bail!("attack {}: needs --defence NAME or --answer NAME to look through", attack.name());
+        if let Some(attack) = attacks.iter().find(|a| a.aims_through() && bare) {
+            bail!("attack {}: needs --defence NAME or --answer NAME to aim through", attack.name());
         }
         Ok(attacks)
     }

@@ -1,4 +1,4 @@
-//! `evenkeel data`: a look at a data set before hours are spent on it.
+//! `evenkeel data`: checks a data set before it is used.
 
 use anyhow::{Context, Result};
 use clap::builder::PossibleValuesParser;
@@ -8,7 +8,7 @@ use evenkeel_data::dataset::{Check, Dataset, KINDS, Preparation, Request, Subset
 use serde_json::json;
 use std::path::PathBuf;
 
-/// Look at data sets before hours are spent on them
+/// Check data sets before they are used
 #[derive(Debug, Args)]
 pub(crate) struct DataArgs {
     #[command(subcommand)]

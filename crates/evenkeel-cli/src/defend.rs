@@ -16,7 +16,7 @@ use crate::colour::{self, Tone};
 use crate::knobs::table_help;
 use crate::policy::PolicyArgs;
 use crate::predict::Answering;
-use crate::workbench::{AnswerArgs, DefenceArgs, Format, Subject, check_names};
+use crate::workbench::{AnswerArgs, DefenceArgs, Format, InputArgs, check_names};
 
 /// Answer through a defence, with the evidence beside each answer
 ///
@@ -26,7 +26,7 @@ use crate::workbench::{AnswerArgs, DefenceArgs, Format, Subject, check_names};
 #[command(after_long_help = table_help::<DefenceKind>())]
 pub(crate) struct DefendArgs {
     #[command(flatten)]
-    subject: Subject,
+    subject: InputArgs,
     #[command(flatten)]
     defence: DefenceArgs,
     #[command(flatten)]

@@ -26,7 +26,7 @@ pub(crate) struct DetectArgs {
     model: ModelArgs,
     #[command(flatten)]
     images: ImageArgs,
-    /// The detector; `evenkeel list detectors` tells them apart [default: variance]
+    /// The detector; `evenkeel list detectors` describes each [default: variance]
     #[arg(long, value_name = "NAME", value_parser = names_of::<DetectorKind>())]
     score: Option<String>,
     /// Calibrate on clean images (a folder, or a data set as KIND:PATH) and write --calibration
@@ -125,9 +125,9 @@ fn calibrate(args: &DetectArgs, model: &Model, clean: &String) -> Result<Calibra
     let (mut scores, mut errors) = (Vec::new(), Vec::new());
     choice.each(&clean, |picture, original, _| {
         let image = model.fit(&original).with_context(|| picture.path.display().to_string())?;
-        let look = detector.look(model, &image, args.labels.is_some())?;
-        scores.push(look.score);
-        if let (Some(labels), Some(outputs)) = (&args.labels, look.outputs) {
+        let seen = detector.evaluate(model, &image, args.labels.is_some())?;
+        scores.push(seen.score);
+        if let (Some(labels), Some(outputs)) = (&args.labels, seen.outputs) {
             let truth = truth(model, labels, picture, original.size())?;
             errors.extend(outputs.labelled(model, &truth)?);
         }

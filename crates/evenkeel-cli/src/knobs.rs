@@ -152,7 +152,9 @@ pub(crate) fn table_help<E: Entry>() -> String {
     let line = |entry: &'static E| {
         let flags: Vec<_> =
             evenkeel::settings::read_by(entry).map(|knob| format!("--{}", flag::<E>(knob.name))).collect();
-        format!("  {:widest$}  {}\n  {:widest$}  {}\n", entry.name(), entry.about(), "", flags.join(" "))
+        let reads =
+            if flags.is_empty() { String::new() } else { format!("  {:widest$}  {}\n", "", flags.join(" ")) };
+        format!("  {:widest$}  {}\n{reads}", entry.name(), entry.about())
     };
     let mut title = E::KIND.to_string() + "s";
     title[..1].make_ascii_uppercase();
@@ -160,73 +162,4 @@ pub(crate) fn table_help<E: Entry>() -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::Args;
-    use evenkeel::answer::AnswerKind;
-    use evenkeel::attack::AttackKind;
-    use evenkeel::defence::{DefenceKind, DefenceSettings};
-    use evenkeel::detect::DetectorKind;
-
-    /// A flag with a value that its knob accepts.
-    fn words<E: Entry>(knob: &Knob<E::Settings>) -> Vec<String> {
-        let flag = format!("--{}", flag::<E>(knob.name));
-        match knob.kind {
-            Kind::Switch => vec![flag],
-            Kind::Radius => vec![flag, "3/255".into()],
-            Kind::Whole(least) => vec![flag, (least + 1).to_string()],
-            Kind::Level(least, _) => vec![flag, (least + 2).to_string()],
-            Kind::Number(..) | Kind::Above(..) => vec![flag, "0.25".into()],
-            Kind::Choice(names) => vec![flag, names()[0].into()],
-            Kind::Text => vec![flag, "reference".into()],
-        }
-    }
-
-    fn given<E: Entry>(words: Vec<String>) -> KnobArgs<E> {
-        let command = KnobArgs::<E>::augment_args(Command::new("test").no_binary_name(true));
-        KnobArgs::from_arg_matches(&command.try_get_matches_from(words).unwrap()).unwrap()
-    }
-
-    /// Every flag is taken by the entries that read its knob, and refused by name by the others.
-    fn walk<E: Entry>() {
-        for entry in E::table() {
-            for knob in E::Settings::knobs() {
-                let mut spec = Spec::<E>::named(entry.name()).unwrap();
-                let applied = given::<E>(words::<E>(knob)).apply(&mut spec);
-                match entry.reads().contains(&knob.name) {
-                    true => assert!(applied.is_ok(), "{} --{}: {applied:?}", entry.name(), knob.name),
-                    false => {
-                        let sentence = applied.unwrap_err().to_string();
-                        assert!(sentence.contains(&format!("does not read `{}`", knob.name)), "{sentence}");
-                    }
-                }
-            }
-            let unknown: Vec<_> =
-                entry.reads().iter().filter(|n| E::Settings::knobs().iter().all(|k| k.name != **n)).collect();
-            assert!(unknown.is_empty(), "{} reads {unknown:?}, which are no knobs", entry.name());
-        }
-    }
-
-    #[test]
-    fn flags_are_exactly_what_the_tables_read() {
-        walk::<AnswerKind>();
-        walk::<AttackKind>();
-        walk::<DefenceKind>();
-        walk::<DetectorKind>();
-    }
-
-    #[test]
-    fn help_tells_the_one_default() {
-        let mut command = KnobArgs::<DefenceKind>::augment_args(Command::new("test"));
-        let help = command.render_long_help().to_string();
-        let radius = format!("[default: {}/255]", DefenceSettings::default().epsilon_255);
-        assert!(help.contains("--defence-epsilon") && help.contains(&radius), "{help}");
-    }
-
-    #[test]
-    fn a_switch_sets_its_value() {
-        let mut spec = Spec::<AttackKind>::named("pgd").unwrap();
-        given::<AttackKind>(vec!["--l2".into()]).apply(&mut spec).unwrap();
-        assert_eq!(spec.settings().norm, evenkeel::Norm::L2);
-    }
-}
+mod tests;

@@ -21,17 +21,17 @@ use crate::images::Picture;
 use crate::knobs::table_help;
 use crate::policy::PolicyArgs;
 use crate::progress::Progress;
-use crate::workbench::{AnswerArgs, DefenceArgs, Format, Subject, check_names, stem_in};
+use crate::workbench::{AnswerArgs, DefenceArgs, Format, InputArgs, check_names, stem_in};
 
 /// The results file that a folder of answers gets where objects are found, which `score instances` reads.
 pub(crate) const RESULTS: &str = "results.json";
 
-/// Print what a network sees in images
+/// Print a network's predictions for images
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = table_help::<DefenceKind>())]
 pub(crate) struct PredictArgs {
     #[command(flatten)]
-    subject: Subject,
+    subject: InputArgs,
     #[command(flatten)]
     defence: DefenceArgs,
     #[command(flatten)]

@@ -16,7 +16,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// The progress of so many parts, which are called this; a single one needs none.
+    /// The progress of this many parts, with their name; a single one needs none.
     pub(crate) fn new(count: usize, unit: &'static str) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
             let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {prefix}, {eta} left {msg}");

@@ -16,7 +16,7 @@ pub(crate) struct Strip {
     pub(crate) pictures: Vec<Image>,
 }
 
-/// How strips are laid out: so many beside each other, their pictures in boxes of (height, width).
+/// How strips are laid out: this many beside each other, their pictures in boxes of (height, width).
 struct Layout {
     columns: usize,
     cell: (usize, usize),

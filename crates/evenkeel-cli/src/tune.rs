@@ -14,7 +14,7 @@ use evenkeel_study::tune::{self, Notice, Request, Rule, Stage, page};
 use crate::images::files;
 use crate::study::{STOP, listen};
 
-/// Find what to use on a network: tries answers, transforms and objectives under attackers who know more and more
+/// Find what to use on a network: tries answers, transforms and objectives under attackers of increasing knowledge
 ///
 /// Half of the images choose, the other half judge. Killed or out of time, the same command goes on from there.
 #[derive(Debug, clap::Args)]

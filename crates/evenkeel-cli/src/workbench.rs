@@ -57,14 +57,14 @@ impl ModelArgs {
 
 /// The network and the images
 #[derive(Debug, clap::Args)]
-pub(crate) struct Subject {
+pub(crate) struct InputArgs {
     #[command(flatten)]
     pub(crate) model: ModelArgs,
     #[command(flatten)]
     pub(crate) images: ImageArgs,
 }
 
-impl Subject {
+impl InputArgs {
     pub(crate) fn load(&self) -> Result<(Model, Vec<Picture>)> {
         let pictures = self.images.pictures()?;
         Ok((self.model.load()?, pictures))
@@ -74,7 +74,7 @@ impl Subject {
 /// A defence and how it is set up
 #[derive(Debug, clap::Args)]
 pub(crate) struct DefenceArgs {
-    /// The defence; `evenkeel list defences` tells them apart
+    /// The defence; `evenkeel list defences` describes each
     #[arg(long, value_name = "NAME", value_parser = names_of::<DefenceKind>())]
     pub(crate) defence: Option<String>,
     #[command(flatten)]
@@ -86,7 +86,7 @@ pub(crate) struct DefenceArgs {
 /// How the answer is read off what the network is shown
 #[derive(Debug, clap::Args)]
 pub(crate) struct AnswerArgs {
-    /// The answer; `evenkeel list answers` tells them apart [default: plain]
+    /// The answer; `evenkeel list answers` describes each [default: plain]
     #[arg(long, value_name = "NAME", value_parser = names_of::<AnswerKind>())]
     pub(crate) answer: Option<String>,
     #[command(flatten)]
@@ -142,7 +142,7 @@ impl HeadArgs {
 }
 
 impl DefenceArgs {
-    /// The defence asked for; `None` if none was. `views_used` says that somebody else looks through the views given.
+    /// The defence asked for; `None` if none was. `views_used` says that another option uses the views given.
     pub(crate) fn build(&self, model: &Model, views_used: bool) -> Result<Option<Defence>> {
         let Some(name) = &self.defence else {
             let idle = self.knobs.flags().into_iter().find(|flag| !(views_used && flag == "--views"));
@@ -156,7 +156,7 @@ impl DefenceArgs {
         Ok(Some(spec.build(model, &self.heads.load()?)?))
     }
 
-    /// The views given, for who looks through the same.
+    /// The views given, for other options that use the same.
     pub(crate) fn views(&self) -> Result<ViewSet> {
         let mut spec = DefenceSpec::named("equivariance")?;
         self.knobs.apply(&mut spec)?;

@@ -56,7 +56,7 @@ fn checkpoint(object: &[u8]) -> Vec<u8> {
     [magic, &writer[..], object, b"\x80\x02]X\x01\0\0\x000a.", &6u64.to_le_bytes(), &[0; 24]].concat()
 }
 
-/// {"w": a tensor of this length in a storage said to hold so many elements}
+/// {"w": a tensor of this length in a storage said to hold this many elements}
 fn tensor(elements: i64, length: i64) -> Vec<u8> {
     let int = |value: i64| [&[0x8a, 8][..], &value.to_le_bytes()].concat();
     [

@@ -1,6 +1,6 @@
 //! Attacks on a model or through a pipeline, judged by a fresh pass over the final eight-bit image.
 //!
-//! A pipeline is attacked knowingly: an attack that can look through a defence does, with the identity estimator unless another is asked for.
+//! A pipeline is attacked knowingly: an attack that can aim through a defence does, with the identity estimator unless another is asked for.
 
 use std::sync::Arc;
 
@@ -35,13 +35,13 @@ fn attacks(names: &[String], given: &Bound<'_, PyDict>, through: bool) -> PyResu
             }
         }
         let mut attack: Spec<AttackKind> = spec(name, &own)?;
-        let unasked = !given.contains("estimator")? && !attack.looks_through();
+        let unasked = !given.contains("estimator")? && !attack.aims_through();
         if through && unasked && reads(&attack, "estimator") {
             attack.assign("estimator", &Value::from("identity")).or_raise()?;
         }
-        if attack.looks_through() && !through {
+        if attack.aims_through() && !through {
             return Err(refuse(format!(
-                "attack {name}: needs a pipeline with a defence or a vote to look through"
+                "attack {name}: needs a pipeline with a defence or a vote to aim through"
             )));
         }
         all.push(attack);

@@ -181,9 +181,9 @@ pub(crate) fn calibrate(
     let made = outside(py, progress, move |call| {
         let under_flag = model.interruptible(call.stop());
         let seen = call.each(parts, |(image, truth)| {
-            let look = detector.look(&under_flag, &image, truth.is_some())?;
-            let error = truth.as_ref().zip(look.outputs).map(|(t, outputs)| outputs.labelled(&under_flag, t));
-            Ok((look.score, error.transpose()?.flatten()))
+            let seen = detector.evaluate(&under_flag, &image, truth.is_some())?;
+            let error = truth.as_ref().zip(seen.outputs).map(|(t, outputs)| outputs.labelled(&under_flag, t));
+            Ok((seen.score, error.transpose()?.flatten()))
         })?;
         let scores: Vec<f64> = seen.iter().map(|(score, _)| *score).collect();
         let errors: Vec<_> = seen.into_iter().filter_map(|(_, error)| error).collect();

@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::error::{OrRaise, refuse};
 use crate::views::PyViews;
 
-/// A table whose entries may look through views.
+/// A table whose entries may use views.
 pub(crate) trait Table: Entry + Sized {
     /// The spec with views that no name stands for, if its table has views.
     fn with_views(spec: Spec<Self>, views: evenkeel::ViewSet) -> Option<Spec<Self>>;

@@ -63,7 +63,7 @@ def test_several_attacks_keep_the_worst(classifier, crop):
     each = [ek.attack(classifier, crop, None, "fgsm"), ek.attack(classifier, crop, None, "pgd", steps=2)]
     worst = ek.attack(classifier, crop, None, ["fgsm", "pgd"], steps=2)
     assert worst.score == min(one.score for one in each)
-    with pytest.raises(EvenkeelError, match="look through"):
+    with pytest.raises(EvenkeelError, match="aim through"):
         ek.attack(classifier, crop, None, "bpda")
 
 

@@ -130,7 +130,7 @@ fn number(value: f64) -> Value {
 fn identity(design: &Design, cell: &Cell, id: &str) -> Vec<(&'static str, Value)> {
     let card = &design.subjects[cell.subject];
     let row = design.row(cell);
-    let (settings, climbs) = (row.spec.settings(), row.spec.takes_gradients());
+    let (settings, takes_gradients) = (row.spec.settings(), row.spec.takes_gradients());
     let bounded = row.spec.knobs().any(|knob| knob.name == "epsilon");
     let mut all = vec![
         ("study", text(&design.experiment.name)),
@@ -143,9 +143,9 @@ fn identity(design: &Design, cell: &Cell, id: &str) -> Vec<(&'static str, Value)
         ("defence", text(&row.label)),
         ("defence_kind", text(row.spec.name())),
         ("defence_epsilon_255", number(if bounded { settings.epsilon_255 } else { 0.0 })),
-        ("defence_steps", whole(if climbs { settings.steps } else { 0 })),
-        ("schedule", text(if climbs { settings.schedule.name() } else { "" })),
-        ("views", text(if climbs { &settings.views.name } else { "" })),
+        ("defence_steps", whole(if takes_gradients { settings.steps } else { 0 })),
+        ("schedule", text(if takes_gradients { settings.schedule.name() } else { "" })),
+        ("views", text(if takes_gradients { &settings.views.name } else { "" })),
         ("cells", number(settings.cells)),
         ("answer", text(row.answer.name())),
     ]);
@@ -271,7 +271,7 @@ fn timing(design: &Design, cell: &Cell, row: &Row) -> Vec<(&'static str, Value)>
     let card = &design.subjects[cell.subject];
     let attack = row.shown.clock;
     let defence = row.answered.as_ref().map_or(Clock::default(), |e| e.clock);
-    let look = if row.answered.is_some() { defence.look_seconds } else { attack.look_seconds };
+    let answer = if row.answered.is_some() { defence.answer_seconds } else { attack.answer_seconds };
     vec![
         ("subject", text(&card.rule.name)),
         ("image", text(&row.shown.id)),
@@ -280,7 +280,7 @@ fn timing(design: &Design, cell: &Cell, row: &Row) -> Vec<(&'static str, Value)>
         ("defence", text(&design.row(cell).label)),
         ("attack_seconds", number(attack.seconds)),
         ("defence_seconds", number(defence.seconds)),
-        ("answer_seconds", number(look)),
+        ("answer_seconds", number(answer)),
         ("peak_bytes", Value::Whole(Some(attack.peak_bytes.max(defence.peak_bytes) as i64))),
     ]
 }

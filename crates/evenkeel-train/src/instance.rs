@@ -71,16 +71,16 @@ pub fn loss(net: &Net, tape: &Tape, truths: &[Vec<Instance>]) -> (f64, Vec<(Plac
     let places = places(net);
     let maps = places.map(|place| tape.map(place));
     let share = 1.0 / truths.len() as f32;
-    let looked: Vec<Sum> = truths
+    let losses: Vec<Sum> = truths
         .par_iter()
         .enumerate()
         .map(|(picture, objects)| Outputs { maps, picture }.loss(objects, share))
         .collect();
-    let total = looked.iter().map(|sum| sum.value).sum::<f64>();
+    let total = losses.iter().map(|sum| sum.value).sum::<f64>();
     let gradients = (0..4).map(|part| {
         let mut map = Map::like(maps[part]);
         let image = map.image_len().max(1);
-        for (into, sum) in map.values.chunks_exact_mut(image).zip(&looked) {
+        for (into, sum) in map.values.chunks_exact_mut(image).zip(&losses) {
             into.copy_from_slice(&sum.gradients[part]);
         }
         (places[part], map)

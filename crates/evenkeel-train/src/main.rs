@@ -91,13 +91,13 @@ struct TrainArgs {
     /// Pictures rendered to train on
     #[arg(long, value_parser = count)]
     pictures: Option<usize>,
-    /// Held-out pictures to look at
+    /// Held-out pictures to evaluate on
     #[arg(long, default_value_t = 100, value_parser = count)]
     held_out: usize,
     /// The highest learning rate
     #[arg(long, default_value_t = 3e-3)]
     rate: f32,
-    /// Steps between looks and checkpoints
+    /// Steps between evaluations and checkpoints
     #[arg(long, default_value_t = 200, value_parser = count)]
     every: usize,
     /// Stop before this step; run again to go on

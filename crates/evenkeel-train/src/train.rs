@@ -1,4 +1,4 @@
-//! The training loop: draw a batch, perhaps let the adversary at it, step, look at held-out pictures now and then, keep checkpoints.
+//! The training loop: draw a batch, attack it if asked, step, evaluate on held-out pictures now and then, keep checkpoints.
 
 use crate::adversary::Adversary;
 use crate::batch::{Pool, Subject};
@@ -32,7 +32,7 @@ pub struct Plan {
     pub decay: f32,
     /// The adversary, if there is one.
     pub adversary: Option<Adversary>,
-    /// Steps between looks at held-out pictures, and checkpoints.
+    /// Steps between evaluations on held-out pictures, and checkpoints.
     pub every: usize,
     /// The seed.
     pub seed: u64,

@@ -16,7 +16,8 @@ fn main() -> evenkeel::Result<()> {
     let aware = Attack::named("apgd-ce")?.with("epsilon", "4/255")?.with("steps", 5)?.with("draws", 2)?;
     let scenario = Scenario::through(&pipeline, &image, &truth);
     for attempt in worst_case(&scenario, &[plain, aware], 0)?.all {
-        println!("{}: {:?}, {:.2} of the answer left", attempt.name, attempt.prediction, attempt.left);
+        let said = attempt.prediction.words(&model.class_info());
+        println!("{}: {said}; {:.2} of the answer left", attempt.name, attempt.left);
     }
     Ok(())
 }

@@ -21,7 +21,7 @@ fn main() -> evenkeel::Result<()> {
     for picture in &pictures {
         let verdict = pipeline.run(&model.fit(picture)?)?;
         let (first, last) = (verdict.trace.first(), verdict.trace.last());
-        println!("{:?}", verdict.prediction);
+        println!("{}", verdict.prediction.words(&model.class_info()));
         println!("objective from {:?} to {:?}", first.map(|r| r.value), last.map(|r| r.value));
     }
     Ok(())

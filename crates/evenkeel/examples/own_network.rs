@@ -71,9 +71,10 @@ fn main() -> Result<()> {
     let truth = model.predict(&image)?.as_truth();
     let attack = Attack::named("pgd")?.with("epsilon", "4/255")?;
     let outcome = attack.run(&Scenario::new(&model, &image, &truth))?;
-    println!("clean {:?}, attacked {:?}", model.predict(&image)?, model.predict(&outcome.image)?);
+    let said = |image: &Image| -> Result<String> { Ok(model.predict(image)?.words(&model.class_info())) };
+    println!("clean: {}; attacked: {}", said(&image)?, said(&outcome.image)?);
     let defence = DefenceSpec::named("equivariance")?.with("steps", 3)?.build(&model, &Heads::default())?;
-    let verdict = Pipeline::new(model).with_defence(defence).run(&outcome.image)?;
-    println!("defended {:?}", verdict.prediction);
+    let verdict = Pipeline::new(model.clone()).with_defence(defence).run(&outcome.image)?;
+    println!("defended: {}", verdict.prediction.words(&model.class_info()));
     Ok(())
 }

@@ -21,7 +21,7 @@
 //!     let detector = DetectorSpec::named("variance")?.build(&model, Heads::default())?;
 //!     let pipeline = Pipeline::new(model.clone()).with_defence(defence).with_detector(detector).with_threshold(0.2);
 //!     let verdict = pipeline.run(&image)?;
-//!     println!("{:?}", verdict.prediction);
+//!     println!("{}", verdict.prediction.words(&model.class_info()));
 //!     println!("score {:?}, alarm {:?}, defended {}", verdict.score, verdict.alarm, verdict.defended);
 //!     Ok(())
 //! }

@@ -79,7 +79,7 @@ pub struct Plan {
     pub keep: Keep,
     /// Stop as soon as the score is at most this.
     pub enough: Option<f64>,
-    /// End a start after so many evaluations in a row without a new greatest value.
+    /// End a start after this many evaluations in a row without a new greatest value.
     pub patience: Option<usize>,
     /// How many of the best iterates are evaluated again at the end, where values are noisy; 0 for none.
     pub finalists: usize,
@@ -290,7 +290,9 @@ impl Ascent<'_> {
             Start::Random => self.plan.budget.start(self.origin, &mut random.fork(0)),
             Start::From(image) => image.clone(),
         };
-        if let Some(own) = step.start(self.origin, &self.plan.budget, &random.fork(0)) {
+        // a given image is where the caller wants to start, whatever the step would choose
+        let given = matches!(self.plan.start, Start::From(_));
+        if let Some(own) = step.start(self.origin, &self.plan.budget, &random.fork(0)).filter(|_| !given) {
             image = own;
         }
         self.plan.budget.project(self.origin, &mut image);

@@ -108,7 +108,7 @@ pub struct Figures {
     pub clean: Interval,
     /// Under the worst attacker who does not know of it.
     pub unaware: Interval,
-    /// Under the worst attacker who looks through it.
+    /// Under the worst attacker who aims through it.
     pub aware: Interval,
     /// The bare network, clean.
     pub bare_clean: Interval,

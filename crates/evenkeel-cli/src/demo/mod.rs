@@ -1,4 +1,4 @@
-//! `evenkeel demo`: the whole idea on scenes nobody has seen, with the networks in the binary.
+//! `evenkeel demo`: the whole method on newly rendered scenes, with the networks in the binary.
 //!
 //! Render, predict, attack, detect, defend, measure; a table on the terminal and one self-contained page.
 
@@ -14,7 +14,7 @@ use std::time::Instant;
 use subject::DemoTask;
 use trial::{Effort, Report};
 
-/// Watch an attack and a defence on rendered street scenes, offline
+/// Run an attack and a defence on rendered street scenes, offline, and write a page
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
     /// Where the page goes

@@ -47,8 +47,8 @@ fn section(report: &Report) -> Result<String> {
     let legend = if report.figure == "mIoU" { scene_classes() } else { String::new() };
     Ok(format!(
         "<section><h2>{}</h2><div class=\"figures\"><div><h3>{}</h3><table><tr><th>defence</th><th>clean</th><th>attacked</th></tr>\
-         {rows}</table></div><div><h3>telling attacked pictures from clean ones</h3>{}{auroc}</div><div><h3>the defence's \
-         climb</h3>{}</div><div><h3>time a picture</h3><table>{times}</table></div></div>{legend}{panels}</section>",
+         {rows}</table></div><div><h3>detection of attacked pictures</h3>{}{auroc}</div><div><h3>the defence's \
+         objective</h3>{}</div><div><h3>time per picture</h3><table>{times}</table></div></div>{legend}{panels}</section>",
         report.title,
         report.figure,
         chart::roc(&[(String::new(), report.scores.clone())], "attacks found"),

@@ -1,4 +1,4 @@
-//! What the demo looks at: scenes, crops, and scenes as cars and people; each with its truth and its figure.
+//! What the demo runs on: scenes, crops, and scenes as cars and people; each with its truth and its figure.
 
 use anyhow::{Context, Result};
 use evenkeel::Image;
@@ -22,7 +22,7 @@ pub(super) enum DemoTask {
 }
 
 /// A picture of the trial and its truth.
-pub(super) struct Subject {
+pub(super) struct Sample {
     pub(super) image: Image,
     pub(super) truth: Truth,
     /// All true objects, with those too small to count.
@@ -57,14 +57,14 @@ impl DemoTask {
     }
 
     /// The picture of a number that no network was trained on; `ids` are the data set's numbers of the network's classes.
-    pub(super) fn subject(self, number: u64, ids: &[i64]) -> Result<Subject> {
+    pub(super) fn subject(self, number: u64, ids: &[i64]) -> Result<Sample> {
         if self == Self::Crops {
             let (class, image) = object(Split::Test, number, 64, 64);
-            return Ok(Subject { image, truth: Truth::of_class(class), objects: Vec::new() });
+            return Ok(Sample { image, truth: Truth::of_class(class), objects: Vec::new() });
         }
         let scene = render(Split::Test.seed(number), 128, 256);
         if self == Self::Scenes {
-            return Ok(Subject {
+            return Ok(Sample {
                 image: scene.image,
                 truth: Truth::of_labels(scene.labels),
                 objects: Vec::new(),
@@ -73,7 +73,7 @@ impl DemoTask {
         let objects = scene.objects(number);
         let size = scene.image.size();
         let counted = framed(&objects, ids, &Letterbox::stretched(size, size))?;
-        Ok(Subject { image: scene.image, truth: Truth::of_instances(counted), objects: countable(objects) })
+        Ok(Sample { image: scene.image, truth: Truth::of_instances(counted), objects: countable(objects) })
     }
 
     pub(super) fn tally(self) -> Tally {
@@ -96,7 +96,7 @@ pub(super) enum Tally {
 
 impl Tally {
     /// Takes in what was said of the picture of number `key`; `ids` are the data set's numbers of the classes.
-    pub(super) fn add(&mut self, key: u64, said: &Prediction, subject: &Subject, ids: &[i64]) -> Result<()> {
+    pub(super) fn add(&mut self, key: u64, said: &Prediction, subject: &Sample, ids: &[i64]) -> Result<()> {
         let truth = &subject.truth;
         match self {
             Self::Scenes(score) => {

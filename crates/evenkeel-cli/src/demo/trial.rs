@@ -1,6 +1,6 @@
 //! What the demo does: for every picture, predict, attack, score, defend, and tally.
 
-use super::subject::{DemoTask, Subject, Tally};
+use super::subject::{DemoTask, Sample, Tally};
 use anyhow::{Context, Result};
 use evenkeel::answer::AnswerSpec;
 use evenkeel::attack::{Attack, Scenario};
@@ -140,7 +140,7 @@ impl<'m> Trial<'m> {
         bar.set_style(ProgressStyle::with_template("{msg} {pos}/{len} {wide_bar}")?);
         bar.set_message(pictures);
         // Pictures side by side keep all threads busy; they are taken in by their order.
-        let looked: Vec<(Subject, Answers, Clock)> = (0..self.count as u64)
+        let evaluated: Vec<(Sample, Answers, Clock)> = (0..self.count as u64)
             .into_par_iter()
             .map(|number| {
                 let mut clock = Clock::default();
@@ -150,7 +150,7 @@ impl<'m> Trial<'m> {
                 Ok((subject, answers, clock))
             })
             .collect::<Result<_>>()?;
-        for (number, (subject, answers, spent)) in (0..).zip(looked) {
+        for (number, (subject, answers, spent)) in (0..).zip(evaluated) {
             clock.join(&spent);
             for (tally, answer) in tallies.iter_mut().zip(&answers.by_defence) {
                 for k in 0..2 {
@@ -179,14 +179,14 @@ impl<'m> Trial<'m> {
         Ok(report)
     }
 
-    fn answers(&self, subject: &Subject, number: u64, clock: &mut Clock) -> Result<Answers> {
+    fn answers(&self, subject: &Sample, number: u64, clock: &mut Clock) -> Result<Answers> {
         let (model, image) = (self.model, &subject.image);
         let seed = Random::new(self.seed).fork(number).seed();
         let attacked = clock.time("attack", || self.attack(subject, seed))?;
         let mut by_defence = Vec::new();
         let mut last = (attacked.clone(), Vec::new());
         for Contender { label, pipeline } in &self.contenders {
-            // Each looks at the clean and at the attacked image.
+            // Each scores the clean and the attacked image.
             let name = match label.as_str() {
                 "none" => "predict, twice",
                 label if label == SHOWN_DEFENCE => "defend, twice",
@@ -210,7 +210,7 @@ impl<'m> Trial<'m> {
     }
 
     /// The attacked image, as it would come out of a PNG file.
-    fn attack(&self, subject: &Subject, seed: u64) -> Result<Image> {
+    fn attack(&self, subject: &Sample, seed: u64) -> Result<Image> {
         let scenario = Scenario::new(self.model, &subject.image, &subject.truth);
         let attack =
             Attack::named("pgd")?.with("epsilon_255", EPSILON_255)?.with("steps", ATTACK_STEPS)?.seed(seed);
@@ -234,7 +234,7 @@ impl<'m> Trial<'m> {
         outputs.views.iter().map(map).collect()
     }
 
-    fn panel(&self, subject: &Subject, answers: &Answers, views: Vec<LabelMap>) -> Result<Panel> {
+    fn panel(&self, subject: &Sample, answers: &Answers, views: Vec<LabelMap>) -> Result<Panel> {
         let none = &answers.by_defence[0];
         let shown = self.contenders.iter().position(|one| one.label == SHOWN_DEFENCE);
         let last = &answers.by_defence[shown.context("there is a defence")?];

@@ -9,15 +9,15 @@ use evenkeel_network::{Network, Tensor};
 use serde_json::json;
 
 use super::layers::Layers;
+use super::network_args::{NetworkArgs, borrowed};
 use super::scaling;
-use super::subject::{Subject, borrowed};
 use crate::units::{bytes, count};
 
 /// Milliseconds, GFLOP/s, share of this machine's measured FMA peak, peak memory
 #[derive(Debug, clap::Args)]
 pub(crate) struct BenchArgs {
     #[command(flatten)]
-    subject: Subject,
+    subject: NetworkArgs,
     /// Threads; all cores if not given
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
@@ -46,7 +46,7 @@ pub(super) struct Runner {
 }
 
 impl Runner {
-    pub(super) fn new(subject: &Subject) -> Result<Runner> {
+    pub(super) fn new(subject: &NetworkArgs) -> Result<Runner> {
         let network = subject.load()?;
         let inputs = subject.inputs(&network)?;
         let outputs = network.outputs().map(str::to_string).collect();

@@ -6,13 +6,13 @@ use anyhow::{Context, Result, bail};
 use evenkeel_network::format::npz;
 use evenkeel_network::{DType, Network, Tensor};
 
-use super::subject::{Subject, borrowed};
+use super::network_args::{NetworkArgs, borrowed};
 
 /// Values against a stored answer, input gradients against central differences in double precision
 #[derive(Debug, clap::Args)]
 pub(crate) struct CheckArgs {
     #[command(flatten)]
-    subject: Subject,
+    subject: NetworkArgs,
     /// An .npz with the input (by its name, or `input`) and outputs by their names (or `output0`, `out0_NAME`); an output may be stored subsampled, at
     /// every k-th row and column
     #[arg(long, value_name = "FILE")]

@@ -7,7 +7,7 @@ use evenkeel_network::Network;
 use evenkeel_network::graph::{Dim, Input};
 use serde_json::json;
 
-use super::subject::{Subject, borrowed};
+use super::network_args::{NetworkArgs, borrowed};
 use super::tensors;
 use crate::units::{bytes, count};
 
@@ -15,7 +15,7 @@ use crate::units::{bytes, count};
 #[derive(Debug, clap::Args)]
 pub(crate) struct InspectArgs {
     #[command(flatten)]
-    subject: Subject,
+    subject: NetworkArgs,
     /// List every tensor that can be asked for by name, with its shape; those that `model init` proposes are marked
     #[arg(long)]
     tensors: bool,
@@ -32,7 +32,7 @@ struct Cost {
     gradient_bytes: usize,
 }
 
-fn cost(network: &Network, subject: &Subject) -> Result<Cost> {
+fn cost(network: &Network, subject: &NetworkArgs) -> Result<Cost> {
     let inputs = subject.inputs(network)?;
     let (inputs, outputs) = (borrowed(&inputs), network.outputs().collect::<Vec<_>>());
     let pool = network.pool();

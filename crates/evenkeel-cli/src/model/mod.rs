@@ -1,4 +1,4 @@
-//! `evenkeel model`: import a network, look into a network, check it against stored answers, measure it.
+//! `evenkeel model`: import, inspect, check against stored answers, and measure networks.
 
 mod bench;
 mod check;
@@ -6,13 +6,13 @@ mod import;
 mod init;
 mod inspect;
 mod layers;
+mod network_args;
 mod scaling;
-mod subject;
 mod tensors;
 
 use clap::Subcommand;
 
-/// Look into a network, check it, measure it
+/// Inspect, check and measure networks
 #[derive(Debug, clap::Args)]
 pub(crate) struct ModelArgs {
     #[command(subcommand)]

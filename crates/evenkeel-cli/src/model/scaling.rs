@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use rayon::ThreadPool;
 
 use super::bench::Runner;
-use super::subject::Subject;
+use super::network_args::NetworkArgs;
 
 /// One thing to time: a runner on a pool of threads.
 struct Entrant {
@@ -17,8 +17,8 @@ struct Entrant {
     times: Vec<f64>,
 }
 
-fn entrant(subject: &Subject, (h, w): (usize, usize), batch: u16, threads: usize) -> Result<Entrant> {
-    let subject = Subject { model: subject.model.clone(), size: Some((h, w)), batch };
+fn entrant(subject: &NetworkArgs, (h, w): (usize, usize), batch: u16, threads: usize) -> Result<Entrant> {
+    let subject = NetworkArgs { model: subject.model.clone(), size: Some((h, w)), batch };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     let title = format!("{w}x{h}, batch {batch}, {threads} threads");
     Ok(Entrant {
@@ -31,7 +31,7 @@ fn entrant(subject: &Subject, (h, w): (usize, usize), batch: u16, threads: usize
     })
 }
 
-pub(crate) fn run(subject: &Subject, threads: usize, rounds: u32) -> Result<()> {
+pub(crate) fn run(subject: &NetworkArgs, threads: usize, rounds: u32) -> Result<()> {
     let (h, w) = subject.size.unwrap_or((224, 224));
     let half = |size: usize, quarters: usize| (size * quarters / 4).div_ceil(8) * 8;
     let mut entrants = Vec::new();

@@ -6,7 +6,7 @@ use evenkeel::model::propose::shape_words;
 use evenkeel_network::Network;
 use serde_json::{Value, json};
 
-use super::subject::{Subject, borrowed};
+use super::network_args::{NetworkArgs, borrowed};
 
 /// A tensor that can be asked for by name.
 pub(super) struct Row {
@@ -17,7 +17,7 @@ pub(super) struct Row {
 }
 
 /// All tensors that lead to the outputs, in order, on the subject's inputs.
-pub(super) fn rows(network: &Network, subject: &Subject) -> Result<Vec<Row>> {
+pub(super) fn rows(network: &Network, subject: &NetworkArgs) -> Result<Vec<Row>> {
     let inputs = subject.inputs(network)?;
     let proposal = subject.model.as_ref().and_then(|path| Proposal::of_file(path).ok());
     let mark = |name: &str| {

@@ -13,7 +13,7 @@ const DRAWS: u64 = 20;
 /// Machines for a study
 #[derive(Debug, clap::Args)]
 pub(super) struct ClusterArgs {
-    /// Say what it takes on this many machines of so many processors each, with failures: 100x8 say
+    /// Also estimate a run on a cluster of MACHINES with PROCESSORS each, failures included; such as 100x8
     #[arg(long, value_name = "MACHINESxPROCESSORS", conflicts_with = "no_probe")]
     pub(super) cluster: Option<String>,
     /// Mean time to the failure of one machine, in hours

@@ -38,7 +38,7 @@ enum What {
 
 /// An experiment file, and how much of it
 #[derive(Debug, Args)]
-struct Subject {
+struct ExperimentArgs {
     /// The experiment, a TOML file
     experiment: PathBuf,
     /// At most this many images of every subject
@@ -49,7 +49,7 @@ struct Subject {
     quick: bool,
 }
 
-impl Subject {
+impl ExperimentArgs {
     fn load(&self) -> Result<Experiment> {
         let mut experiment = Experiment::load(&self.experiment)?;
         experiment.limit = [self.limit, experiment.limit].into_iter().flatten().min();

@@ -12,14 +12,14 @@ use evenkeel_study::store::{Shard, Site, Store, read_design};
 
 use super::cluster::{self, ClusterArgs};
 use super::progress::{Progress, duration};
-use super::{Subject, items, told};
+use super::{ExperimentArgs, items, told};
 use crate::units;
 
 /// Say what would run, and what it would take
 #[derive(Debug, clap::Args)]
 pub(crate) struct PlanArgs {
     #[command(flatten)]
-    subject: Subject,
+    subject: ExperimentArgs,
     /// Images at a time
     #[arg(long, value_name = "COUNT")]
     threads: Option<usize>,

@@ -8,17 +8,17 @@ use anyhow::{Result, bail};
 use evenkeel_study::experiment::{Design, SubjectCard};
 use evenkeel_study::record::ENDING;
 use evenkeel_study::rows;
-use evenkeel_study::run::{Effort, Embedded, Outcome, Study, Subject as Loaded};
+use evenkeel_study::run::{Effort, Embedded, Outcome, Study, Subject};
 use evenkeel_study::store::{Shard, Site, Store, read_design};
 
 use super::progress::Progress;
-use super::{Subject, told};
+use super::{ExperimentArgs, told};
 
 /// Run what is missing of an experiment
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
-    subject: Subject,
+    subject: ExperimentArgs,
     /// Where results go, a folder or a URL (s3://bucket/prefix, gs://, az://); NAME.study if left out
     #[arg(long, value_name = "PLACE")]
     out: Option<PathBuf>,
@@ -162,7 +162,7 @@ fn tell_of_change(folder: &Path, design: &Design, results: usize) {
 
 fn conclude(study: &Study, mut store: Store, outcome: Outcome, place: &Path) -> Result<()> {
     for card in study.design.subjects.iter().filter(|card| card.foreign.is_none()) {
-        if Loaded::fingerprint(&card.rule, &Embedded::shipped()).ok() != Some(card.model) {
+        if Subject::fingerprint(&card.rule, &Embedded::shipped()).ok() != Some(card.model) {
             eprintln!(
                 "{} was changed while this ran; the results belong to the file as it was, and the next run starts anew with the new one",
                 card.rule.model

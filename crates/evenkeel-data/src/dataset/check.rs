@@ -1,4 +1,4 @@
-//! A look at every selected sample before an hour is spent: counts, classes, sizes, and all offenders at once.
+//! A check of every selected sample before it is used: counts, classes, sizes, and all offenders at once.
 //!
 //! Samples are decoded on all cores and forgotten; what is kept is a handful of counts.
 

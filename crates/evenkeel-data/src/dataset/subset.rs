@@ -1,4 +1,4 @@
-//! Which samples of a data set are taken: every n-th, at most so many, drawn at random from a seed.
+//! Which samples of a data set are taken: every n-th, at most this many, drawn at random from a seed.
 
 use crate::{Error, Result};
 use evenkeel::Random;

@@ -20,7 +20,7 @@ from .views import ViewsLike, as_views
 class Attacked:
     """What an attack did to an image. Everything is judged by a fresh pass over the final eight-bit image."""
 
-    #: The attack; of several, the one that hurt most.
+    #: The attack; of several, the most harmful one.
     attack: str
     #: The attacked image, rounded to eight bits inside the budget, in the type that came in.
     image: Any
@@ -66,7 +66,7 @@ def attack(
 ) -> Any:
     """Changes an image, within a budget, so that the answer becomes wrong: an `Attacked`, or a list for several images, which run in parallel.
 
-    A pipeline is attacked knowingly: an attack that can look through its defence does, with the identity estimator (BPDA) unless another is asked for;
+    A pipeline is attacked knowingly: an attack that can aim through its defence does, with the identity estimator (BPDA) unless another is asked for;
     `estimator=None` attacks the bare network and only judges through the pipeline.
 
     >>> import evenkeel as ek

@@ -46,7 +46,7 @@ def tune(
     seed: int = 0,
     progress: Progress = False,
 ) -> Tuned:
-    """Finds what to use on a network, by trying defences, answers and detectors under attackers who know more and more, and writes a policy.
+    """Finds what to use on a network, by trying defences, answers and detectors under attackers of increasing knowledge, and writes a policy.
 
     Half of the images choose, the other half judge. Interrupted or out of time, the same call goes on from there.
 

@@ -1,7 +1,7 @@
 //! The design: an experiment joined with what its subjects turned out to be, as cells with keys.
 //!
 //! A [`Work`] is one way of changing an image (clean, corrupted, attacked) with everything that is then run on it: defences, detectors. Its
-//! image is made once. An attack that looks through a defence is a work of its own for each defence. A [`Cell`] is a place in a table and
+//! image is made once. An attack that aims through a defence is a work of its own for each defence. A [`Cell`] is a place in a table and
 //! points at a work and an answer; two columns whose settings come to the same point at the same work.
 //! Invariant: a key is a hash of code version, network, settings and seed, and of nothing that a result does not depend on.
 
@@ -70,7 +70,7 @@ pub struct Work {
     pub key: Key,
     /// The column that asked for it first.
     pub column: usize,
-    /// The row that the attack looks through, or whose objective it keeps high.
+    /// The row that the attack aims through, or whose objective it keeps high.
     pub lens: Option<usize>,
     /// The draw.
     pub draw: u64,
@@ -275,7 +275,7 @@ impl Design {
 pub(crate) struct Knowledge<'a> {
     /// The attack; on a bare network without what only concerns a defence.
     pub(crate) attack: Attack,
-    /// The defence and answer that it looks through.
+    /// The defence and answer that it aims through.
     pub(crate) through: Option<&'a DefenceRow>,
     /// The defence whose objective it keeps high.
     pub(crate) keeps: Option<&'a DefenceSpec>,
@@ -284,7 +284,7 @@ pub(crate) struct Knowledge<'a> {
 impl<'a> Knowledge<'a> {
     /// Of a row; `plain` has the objective that stands for that of a defence without one.
     pub(crate) fn of(aimed: &AimedAttack, row: &'a DefenceRow, plain: &'a DefenceSpec) -> Self {
-        let through = (aimed.attack.looks_through() && !row.is_none()).then_some(row);
+        let through = (aimed.attack.aims_through() && !row.is_none()).then_some(row);
         let attack = if through.is_some() { aimed.attack.clone() } else { aimed.attack.on_bare_network() };
         let own = if row.spec.takes_gradients() { &row.spec } else { plain };
         Self { keeps: attack.entry().reads_objective.then_some(own), attack, through }

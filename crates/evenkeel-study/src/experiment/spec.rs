@@ -63,7 +63,7 @@ pub struct AimedAttack {
 impl AimedAttack {
     /// Whether its images depend on the defence it meets; those of the others serve every defence.
     pub fn knows_defence(&self) -> bool {
-        self.attack.looks_through() || self.attack.entry().reads_objective
+        self.attack.aims_through() || self.attack.entry().reads_objective
     }
 }
 

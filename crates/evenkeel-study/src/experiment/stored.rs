@@ -92,8 +92,8 @@ impl TryFrom<Object> for AimedAttack {
 
     fn try_from(object: Object) -> Result<Self> {
         let (mut attack, older) = read(&object)?;
-        // what an attack had no use for once may now ask for a look through the defence
-        if older && !Attack::named(attack.name())?.looks_through() && attack.looks_through() {
+        // what an attack had no use for once may now ask for an attack through the defence
+        if older && !Attack::named(attack.name())?.aims_through() && attack.aims_through() {
             attack = attack.on_bare_network();
         }
         if let Some(views) = views(&object, FOOLED_VIEWS)? {

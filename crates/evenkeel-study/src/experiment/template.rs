@@ -1,7 +1,7 @@
 //! Templates: a commented experiment for every table and figure of the paper, for the protocol, and for the question of cheap defences.
 //!
 //! Each runs as it is, on networks and scenes that come with the program. [`Experiment::quick`] makes any experiment a rehearsal: the same
-//! cells, next to no steps.
+//! cells, hardly any steps.
 
 use std::collections::HashMap;
 

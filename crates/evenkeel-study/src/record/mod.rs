@@ -235,7 +235,7 @@ pub struct Answered {
 /// What a detector said.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Detected {
-    /// The score; larger is stranger.
+    /// The score; larger is more anomalous.
     pub score: f64,
     /// For the error estimate: the mean squared deviation over views of groups of cells of equal number, in rising order.
     pub variances: Vec<f32>,
@@ -276,7 +276,8 @@ pub struct Clock {
     /// Seconds of the attack, defence or detector.
     pub seconds: f64,
     /// Seconds of the one forward pass that answers.
-    pub look_seconds: f64,
+    #[serde(alias = "look_seconds")]
+    pub answer_seconds: f64,
     /// The most memory the process had held by then, in bytes.
     pub peak_bytes: u64,
     /// When it was made, in milliseconds since 1970: of two results of one key and image the later counts.

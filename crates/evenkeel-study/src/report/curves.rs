@@ -46,7 +46,7 @@ const ATTACKS: usize = 4;
 enum Faced {
     /// A column of the tables.
     Column(usize),
-    /// For each image the attack that hurt most.
+    /// For each image the most harmful attack.
     Worst,
 }
 

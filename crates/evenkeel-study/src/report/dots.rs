@@ -116,7 +116,7 @@ impl Dots {
     }
 }
 
-/// A name of at most so many letters.
+/// A name of at most this many letters.
 pub(crate) fn shortened(name: &str, most: usize) -> String {
     match name.chars().count() > most {
         true => name.chars().take(most - 1).chain(['…']).collect(),

@@ -92,7 +92,7 @@ fn lowered(results: &Results<'_>, subject: usize, row: usize) -> Option<Doubt> {
     })
 }
 
-/// An interval that held on fewer clean images than was promised. It may be chance if so few out of so many come about one time in twenty.
+/// An interval that held on fewer clean images than was promised. It may be chance if chance gives so few at least one time in twenty.
 fn uncovered(name: &str, held: usize, of: usize) -> Option<Doubt> {
     let coverage = held as f64 / of.max(1) as f64;
     (of > 0 && coverage < PROMISED).then(|| {

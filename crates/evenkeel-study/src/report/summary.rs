@@ -30,13 +30,13 @@ pub(super) fn summary(results: &Results<'_>) -> Option<Table> {
     };
     for (subject, card) in results.design.subjects.iter().enumerate() {
         let bare = results.worst_figure(subject, 0);
-        let look = median(results.results(subject, 0, 0).iter().map(|r| r.look_seconds)).unwrap_or(0.0);
+        let forward = median(results.results(subject, 0, 0).iter().map(|r| r.answer_seconds)).unwrap_or(0.0);
         for (row, defence) in card.rows.iter().enumerate() {
             let Some(worst) = results.worst_figure(subject, row) else { continue };
             let clean = results.figure(subject, 0, row);
             let seconds =
-                results.results(subject, 0, row).iter().map(|r| r.defence.1.seconds + r.look_seconds);
-            let times = median(seconds).map(|s| format!("{:.1}", s / look.max(1e-9)));
+                results.results(subject, 0, row).iter().map(|r| r.defence.1.seconds + r.answer_seconds);
+            let times = median(seconds).map(|s| format!("{:.1}", s / forward.max(1e-9)));
             let gain = bare.filter(|_| row > 0).map(|b| worst.unit.change(worst.value - b.value));
             table.rows.push(vec![
                 Entry::words(format!("{} ({})", card.rule.name, results.metric(subject))),

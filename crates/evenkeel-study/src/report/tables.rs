@@ -133,7 +133,7 @@ pub(super) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
 /// What each defence costs on clean images, and each detector: passes, and seconds as a multiple of one forward pass.
 pub(super) fn cost(results: &Results<'_>, detections: &Detections, subject: usize) -> Option<Table> {
     let card = &results.design.subjects[subject];
-    let look = median(results.results(subject, 0, 0).iter().map(|r| r.look_seconds))?;
+    let bare = median(results.results(subject, 0, 0).iter().map(|r| r.answer_seconds))?;
     let mut table = Table {
         name: format!("{}-cost", card.rule.name),
         title: format!("{}: cost an image", card.rule.name),
@@ -152,15 +152,15 @@ pub(super) fn cost(results: &Results<'_>, detections: &Detections, subject: usiz
             let (passes, clock) = r.defence;
             (
                 Passes { forwards: passes.forwards + 1, ..passes },
-                Clock { seconds: clock.seconds + r.look_seconds, ..clock },
+                Clock { seconds: clock.seconds + r.answer_seconds, ..clock },
             )
         };
         let spent: Vec<Spent> = results.results(subject, 0, row).iter().map(answer).collect();
-        table.rows.extend(cost_line(defence.label.clone(), &spent, look));
+        table.rows.extend(cost_line(defence.label.clone(), &spent, bare));
     }
     for (place, detector) in card.detectors.iter().enumerate() {
         let spent = detections.spent_on_clean(results.design, subject, place);
-        table.rows.extend(cost_line(format!("detector {}", detector.label), &spent, look));
+        table.rows.extend(cost_line(format!("detector {}", detector.label), &spent, bare));
     }
     (!table.rows.is_empty()).then_some(table)
 }
@@ -168,7 +168,7 @@ pub(super) fn cost(results: &Results<'_>, detections: &Detections, subject: usiz
 /// What one image took.
 pub(super) type Spent = (Passes, Clock);
 
-fn cost_line(name: String, spent: &[Spent], look: f64) -> Option<Vec<Entry>> {
+fn cost_line(name: String, spent: &[Spent], bare: f64) -> Option<Vec<Entry>> {
     let forwards = mean(spent.iter().map(|s| s.0.forwards as f64))?;
     let backwards = mean(spent.iter().map(|s| s.0.backwards as f64))?;
     let seconds = median(spent.iter().map(|s| s.1.seconds))?;
@@ -178,7 +178,7 @@ fn cost_line(name: String, spent: &[Spent], look: f64) -> Option<Vec<Entry>> {
         Entry::words(format!("{forwards:.0}")),
         Entry::words(format!("{backwards:.0}")),
         Entry::words(format!("{seconds:.3}")),
-        Entry::words(format!("{:.1}", seconds / look.max(1e-9))),
+        Entry::words(format!("{:.1}", seconds / bare.max(1e-9))),
         Entry::words(if peak == 0 { "–".into() } else { format!("{:.0} MB", peak as f64 / 1048576.0) }),
     ])
 }
@@ -186,9 +186,8 @@ fn cost_line(name: String, spent: &[Spent], look: f64) -> Option<Vec<Entry>> {
 /// The defences' objectives on clean and attacked images, before and after.
 pub(super) fn objectives(results: &Results<'_>, subject: usize) -> Option<(Table, String)> {
     let card = &results.design.subjects[subject];
-    let climbing: Vec<usize> =
-        (0..card.rows.len()).filter(|r| card.rows[*r].spec.takes_gradients()).collect();
-    let labels = climbing.iter().map(|r| card.rows[*r].label.clone());
+    let raised: Vec<usize> = (0..card.rows.len()).filter(|r| card.rows[*r].spec.takes_gradients()).collect();
+    let labels = raised.iter().map(|r| card.rows[*r].label.clone());
     let mut table = Table {
         name: format!("{}-objective", card.rule.name),
         title: format!("{}: the defence's objective after it, mean over images; beside it before", card.rule.name),
@@ -207,17 +206,16 @@ pub(super) fn objectives(results: &Results<'_>, subject: usize) -> Option<(Table
             }
             None => Entry::nothing(),
         };
-        if climbing.iter().any(|row| found(column, *row).is_some()) {
+        if raised.iter().any(|row| found(column, *row).is_some()) {
             let name = Entry::words(card.columns[column].label.clone());
-            table.rows.push(std::iter::once(name).chain(climbing.iter().map(cell)).collect());
+            table.rows.push(std::iter::once(name).chain(raised.iter().map(cell)).collect());
         }
     }
     let first = results
         .plain_columns(subject)
         .into_iter()
         .find(|c| matches!(card.columns[*c].threat, Threat::Attack(_)));
-    let pairs =
-        climbing.iter().flat_map(|row| [Some(0), first].into_iter().flatten().map(move |c| (*row, c)));
+    let pairs = raised.iter().flat_map(|row| [Some(0), first].into_iter().flatten().map(move |c| (*row, c)));
     let rows: Vec<_> = pairs
         .filter_map(|(row, column)| {
             let (before, after) = found(column, row)?;

@@ -1,6 +1,6 @@
 //! A schedule of work items on many machines that fail, played through beforehand.
 //!
-//! Every machine has so many places for tasks; a free place takes the next item. Machines fail independently, the time to a failure exponential
+//! Every machine has this many places for tasks; a free place takes the next item. Machines fail independently, the time to a failure exponential
 //! with the given mean; what was in flight on one is lost and queued again, and its places come back after a while. So an item of length w on one
 //! place, with failures at rate r and repairs of length d, ends after (e^(rw) - 1)(1/r + d) on average. Invariant: every item ends once, or is
 //! named as one that ran out of tries.

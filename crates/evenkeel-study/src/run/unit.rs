@@ -68,7 +68,7 @@ pub(super) fn watched<T>(work: impl FnOnce() -> Result<T>) -> Result<(T, Cost)> 
 /// What an attack is made with.
 pub(super) struct Adversary<'a> {
     pub(super) attack: Attack,
-    /// What it looks through.
+    /// What it aims through.
     pub(super) pipeline: Option<&'a Pipeline>,
     /// The objective that it keeps high.
     pub(super) objective: Option<&'a dyn ViewObjective>,
@@ -86,8 +86,8 @@ impl<'a> Evaluator<'a> {
         Ok(Self { subject, sample, target })
     }
 
-    fn entry(&self, key: Key, body: Body, cost: Cost, look_seconds: f64) -> Entry {
-        let clock = clock(&cost, look_seconds);
+    fn entry(&self, key: Key, body: Body, cost: Cost, answer_seconds: f64) -> Entry {
+        let clock = clock(&cost, answer_seconds);
         Entry { key, id: self.sample.id.clone(), image: self.sample.hash, body, passes: cost.passes, clock }
     }
 
@@ -152,10 +152,10 @@ impl<'a> Evaluator<'a> {
             Some(objective) => Some(self.term_gradient(objective, &image, seeds)?),
             None => None,
         };
-        let (answer, look_seconds) = self.evaluate(&image, None)?;
+        let (answer, answer_seconds) = self.evaluate(&image, None)?;
         let (linf_255, l2) = distances(clean, &image);
         let shown = Shown { answer, linf_255, l2, value, seen_score, term_gradient };
-        Ok((self.entry(key, Body::Shown(shown), cost, look_seconds), image))
+        Ok((self.entry(key, Body::Shown(shown), cost, answer_seconds), image))
     }
 
     fn attack(&self, adversary: &Adversary<'_>, seeds: Seeds) -> Result<evenkeel::attack::Outcome> {
@@ -196,7 +196,7 @@ impl<'a> Evaluator<'a> {
             Some(defence) => Ok(defence.apply(model, image, seeds.defence)?.image),
             None => Ok(image.clone()),
         })?;
-        let (answer, look_seconds) = self.evaluate(&defended, Some((pipeline, seeds.defence)))?;
+        let (answer, answer_seconds) = self.evaluate(&defended, Some((pipeline, seeds.defence)))?;
         cost.passes = cost.passes.plus(count::beyond_one());
         let raised = defence.and_then(|defence| defence.objective.as_deref());
         let objective = |shown: &Image| match (raised, measure) {
@@ -206,7 +206,7 @@ impl<'a> Evaluator<'a> {
         let (linf_255, l2) = distances(image, &defended);
         let (objective_before, objective_after) = (objective(image)?, objective(&defended)?);
         let answered = Answered { answer, linf_255, l2, objective_before, objective_after };
-        Ok((self.entry(key, Body::Answered(answered), cost, look_seconds), defended))
+        Ok((self.entry(key, Body::Answered(answered), cost, answer_seconds), defended))
     }
 
     /// A defence's objective at an image, for the same views every time; that of equivariance and invariance per comparison.
@@ -273,8 +273,8 @@ fn target(subject: &Subject, sample: &Sample, words: &str, root: u64) -> Result<
 }
 
 /// What a unit took on the clock, now that it is done.
-pub(super) fn clock(cost: &Cost, look_seconds: f64) -> Clock {
-    Clock { seconds: cost.seconds, look_seconds, peak_bytes: peak_bytes(), made_at_ms: now_ms() }
+pub(super) fn clock(cost: &Cost, answer_seconds: f64) -> Clock {
+    Clock { seconds: cost.seconds, answer_seconds, peak_bytes: peak_bytes(), made_at_ms: now_ms() }
 }
 
 /// Milliseconds since 1970.

@@ -1,7 +1,7 @@
 //! The choice: who is on the front, and which one is taken, by a rule that can be said in a sentence.
 //!
 //! One is better than another if it is no worse in clean score, under unaware attackers, under aware ones and in cost, and better in one. The rule: among those that
-//! lose at most so many points clean, the best under aware attackers; of those that cannot be told from it (their intervals overlap), the best under unaware ones, and
+//! lose at most a given number of points clean, the best under aware attackers; of those that cannot be told from it (their intervals overlap), the best under unaware ones, and
 //! then the cheapest. It must beat the bare network beyond the intervals; otherwise the alarm alone is recommended.
 
 use super::judged::{BARE, Judged};

@@ -1,7 +1,7 @@
 //! Tuning: what should be used on this network? A study underneath, in rounds that keep the better half of the candidates.
 //!
 //! Images fall into two halves, every other one. On the first, all candidates meet attackers who do not know of them, on few images, then half of the candidates on
-//! twice as many, and so on; the last few meet attackers who look through them. The second half judges those few, and the choice is made among them by
+//! twice as many, and so on; the last few meet attackers who aim through them. The second half judges those few, and the choice is made among them by
 //! [`Rule`]. Every round is an experiment with the same keys in one store, so what was run is never run again: killed and started anew, tuning goes on.
 //! Invariant: no figure that is reported comes from an image that took part in choosing.
 
@@ -99,7 +99,7 @@ fn unaware() -> Vec<AttackRule> {
     vec![attack("pgd", "pgd", &[("steps", 20.into())]), attack("apgd-ce", "apgd-ce", &[("steps", 20.into())])]
 }
 
-/// Attackers who look through the whole pipeline, averaged over draws and from a warm start, and one who fools all views at once.
+/// Attackers who aim through the whole pipeline, averaged over draws and from a warm start, and one who fools all views at once.
 fn aware() -> Vec<AttackRule> {
     let through = [
         ("steps", 10.into()),

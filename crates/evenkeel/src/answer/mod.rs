@@ -123,7 +123,7 @@ pub enum Voters {
     Image,
     /// The image and these views.
     Views(ViewSet),
-    /// The image with noise, so many times.
+    /// The image with noise, this many times.
     Noise {
         /// Its standard deviation, pixel values in [0, 1].
         sigma: f64,

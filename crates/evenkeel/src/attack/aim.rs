@@ -31,7 +31,7 @@ impl<'a> Aim<'a> {
     pub(crate) fn new(scenario: &Scenario<'a>, settings: &AttackSettings) -> Self {
         Self {
             scenario: *scenario,
-            through: scenario.pipeline.zip(settings.looks_through()),
+            through: scenario.pipeline.zip(settings.aims_through()),
             evade: settings.evade,
             draws: settings.draws,
             known_seed: settings.known_draw.then_some(settings.seed),
@@ -96,9 +96,9 @@ impl<'a> Aim<'a> {
         Ok(Tensor::joined(tensors))
     }
 
-    /// A plan made fit for looking through a pipeline: its warm start, and how the iterate to keep is found among noisy ones.
+    /// A plan made fit for aiming through a pipeline: its warm start, and how the iterate to keep is found among noisy ones.
     ///
-    /// Steps through a pipeline are dear; those on the bare network cost little and bring the image to where few are left to be taken.
+    /// Steps through a pipeline are expensive; those on the bare network are cheap and leave fewer to take.
     pub(super) fn plan(&self, plan: Plan, settings: &AttackSettings) -> Result<Plan> {
         let Some((pipeline, _)) = self.through else { return Ok(plan) };
         let noisy = pipeline.is_random() && self.known_seed.is_none();

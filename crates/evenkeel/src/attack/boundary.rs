@@ -4,14 +4,14 @@
 //! One traced pass serves all classes; with many, only the best few are tried.
 
 use super::family::single_class;
-use super::minimal::finish;
+use super::minimal::{finish, search};
 use super::{Aim, AttackSettings, Outcome, Scenario};
-use crate::budget::{Budget, Norm, length};
+use crate::budget::{Norm, length};
 use crate::error::{Error, Result};
 use crate::image::Image;
 use crate::network::Network;
 use crate::objective::Progress;
-use crate::optimise::{Evaluation, Keep, Objective, Plan, Start, optimise};
+use crate::optimise::{Evaluation, Objective, Plan, Start, optimise};
 use crate::random::Random;
 use crate::step::Boundary;
 
@@ -81,21 +81,8 @@ pub(super) fn fab(scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<
     if scenario.model.scores(scenario.image)?.data().len() < 2 {
         return Err(Error::setting("attack fab", "needs at least 2 classes"));
     }
-    let norm = settings.norm;
-    let objective = NearestBoundary { aim, label, norm, tried: settings.targets.max(9) };
-    // the search itself is free; only what it finds has to be in the budget
-    let plan = Plan {
-        budget: Budget::free(norm),
-        start: Start::Origin,
-        steps: settings.steps,
-        restarts: 1,
-        keep: Keep::Nearest,
-        enough: None,
-        patience: None,
-        finalists: 0,
-        rounds: 0,
-        seed: settings.seed,
-    };
+    let objective = NearestBoundary { aim, label, norm: settings.norm, tried: settings.targets.max(9) };
+    let plan = search(&aim, settings)?;
     let mut best = optimise(&objective, scenario.image, &plan, &|| Box::new(Boundary))?;
     let random = Random::new(settings.seed);
     for restart in 1..settings.restarts {

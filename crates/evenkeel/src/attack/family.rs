@@ -97,7 +97,7 @@ pub(super) fn apgd_dlr(scenario: &Scenario<'_>, settings: &AttackSettings) -> Re
     apgd(scenario, settings, LossKind::Dlr)
 }
 
-/// The targeted ratio towards the runner-up of the clean answer, then the next, and so on; the outcome that hurt most.
+/// The targeted ratio towards the runner-up of the clean answer, then the next, and so on; the most harmful outcome.
 pub(super) fn apgd_t(scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<Outcome> {
     let aim = Aim::new(scenario, settings);
     let scores = aim.scores(scenario.image, settings.seed)?;

@@ -60,22 +60,11 @@ pub(super) fn cw_l2(scenario: &Scenario<'_>, settings: &AttackSettings) -> Resul
     let mut best: Option<Outcome> = None;
     let mut trace = Vec::new();
     let distance = |image: &Image| settings.budget().distance(scenario.image, image);
+    let plan = search(&aim, settings)?;
     for _ in 0..SEARCHES {
         let mut loss = scenario.loss(LossKind::Margin)?;
         loss.confidence = confidence;
         let objective = Penalised { aim, loss, weight };
-        let plan = Plan {
-            budget: Budget::free(Norm::L2),
-            start: Start::Origin,
-            steps: settings.steps,
-            restarts: 1,
-            keep: Keep::Nearest,
-            enough: None,
-            patience: None,
-            finalists: 0,
-            rounds: 0,
-            seed: settings.seed,
-        };
         let mut outcome: Outcome =
             optimise(&objective, scenario.image, &plan, &|| Box::new(AdamTanh::new(RATE)))?.into();
         trace.append(&mut outcome.trace);
@@ -91,6 +80,23 @@ pub(super) fn cw_l2(scenario: &Scenario<'_>, settings: &AttackSettings) -> Resul
     }
     let image = best.map_or_else(|| scenario.image.clone(), |b| b.image);
     finish(scenario, settings, image, trace)
+}
+
+/// The plan of a search for the least change: from the image and without bounds, since only what it finds has to be in the budget.
+pub(super) fn search(aim: &Aim<'_>, settings: &AttackSettings) -> Result<Plan> {
+    let plan = Plan {
+        budget: Budget::free(settings.norm),
+        start: Start::Origin,
+        steps: settings.steps,
+        restarts: 1,
+        keep: Keep::Nearest,
+        enough: None,
+        patience: None,
+        finalists: 0,
+        rounds: 0,
+        seed: settings.seed,
+    };
+    aim.plan(plan, settings)
 }
 
 /// The outcome once the image is in the budget.

@@ -48,7 +48,7 @@ pub struct Scenario<'a> {
     pub truth: &'a Truth,
     /// What the attacker wants said, for a targeted attack.
     pub target: Option<&'a Truth>,
-    /// What is deployed in front of the model, if the attacker is to be judged or to look through it.
+    /// What is deployed in front of the model, if the attacker is to be judged or to aim through it.
     pub pipeline: Option<&'a Pipeline>,
     /// The objective that an adaptive attacker keeps high.
     pub objective: Option<&'a dyn ViewObjective>,
@@ -103,7 +103,7 @@ pub struct AttackKind {
     pub targeted: bool,
     /// Whether it reads the objective of the defence, to keep it high.
     pub reads_objective: bool,
-    /// What it is where there is no defence to look through.
+    /// What it is where there is no defence to aim through.
     pub base: &'static str,
     preset: fn(&mut AttackSettings),
     recipe: fn(&Scenario<'_>, &AttackSettings) -> Result<Outcome>,
@@ -135,6 +135,7 @@ static MARGIN: [&str; 15] = joined(&[&SIGNED, &["confidence"]]);
 static LEAST_L2: [&str; 12] = joined(&[&["epsilon", "norm", "seed", "steps", "confidence"], &THROUGH]);
 static APGD: [&str; 13] = joined(&[&COMMON, &["steps", "stop_when_fooled"], &THROUGH]);
 static CLASSES: [&str; 14] = joined(&[&APGD, &["targets"]]);
+static BOUNDARY: [&str; 13] = joined(&[&COMMON, &["steps", "targets"], &THROUGH]);
 static QUERIES: [&str; 14] = joined(&[&APGD, &["confidence"]]);
 static ADAPTIVE: [&str; 15] = joined(&[&SIGNED, &["weight"]]);
 static ADAPTIVE_APGD: [&str; 14] = joined(&[&APGD, &["weight"]]);
@@ -156,7 +157,7 @@ const fn attack(
     AttackKind { heading, targeted, reads_objective: false, base: name, preset: |_| {}, recipe }
 }
 
-/// PGD through the defence under the name that papers use. What it keeps is the iterate that its own draws liked best, as it always was.
+/// PGD through the defence under the name that papers use. It keeps the iterate that did best on its own draws, as earlier releases did.
 const fn alias(
     name: &'static str,
     about: &'static str,
@@ -177,7 +178,7 @@ fn exact(settings: &mut AttackSettings) {
 /// Every attack.
 pub static ATTACKS: [AttackKind; 24] = [
     attack("fgsm", "one step of the whole radius", true, &ONE_STEP, family::fgsm),
-    attack("ifgsm", "steps of 1/255, as many as the radius asks for", true, &ONE_STEP, family::ifgsm),
+    attack("ifgsm", "steps of 1/255, as many as the radius needs", true, &ONE_STEP, family::ifgsm),
     attack("pgd", "steps along the sign of the gradient, projected", true, &SIGNED, family::pgd),
     attack("mim", "steps along a momentum of normalised gradients", true, &MOMENTUM, family::mim),
     attack("cw", "PGD on the margin", true, &MARGIN, family::cw),
@@ -198,7 +199,7 @@ pub static ATTACKS: [AttackKind; 24] = [
     attack("apgd-ce", "APGD on cross-entropy", true, &APGD, family::apgd_ce),
     attack("apgd-dlr", "APGD on the difference of logits ratio", false, &APGD, family::apgd_dlr),
     attack("apgd-t", "APGD on the targeted ratio, class after class", false, &CLASSES, family::apgd_t),
-    attack("fab", "the least change by steps onto the linearised boundary", false, &CLASSES, boundary::fab),
+    attack("fab", "the least change by steps onto the linearised boundary", false, &BOUNDARY, boundary::fab),
     attack("square", "random squares, no gradient", true, &QUERIES, family::square),
     AttackKind {
         reads_objective: true,
@@ -214,8 +215,14 @@ pub static ATTACKS: [AttackKind; 24] = [
             family::adaptive_apgd,
         )
     },
-    attack("views-eot", "PGD on the vote of all views, to be shown to any defence", true, &VIEWS, views::eot),
-    alias("transfer", "PGD on the bare network, to be shown to the defended one", &BARE, |_| {}),
+    attack(
+        "views-eot",
+        "PGD on the vote of all views, the same image for every defence",
+        true,
+        &VIEWS,
+        views::eot,
+    ),
+    alias("transfer", "PGD on the bare network, transferred to the defended one", &BARE, |_| {}),
     alias("bpda", "PGD through the defence taken for the identity", &BPDA, identity),
     alias("bpda-eot", "the same, averaged over the defence's randomness", &BPDA_EOT, |s| {
         identity(s);
@@ -274,12 +281,12 @@ impl Attack {
         self
     }
 
-    /// Whether it looks through the defence that it meets.
-    pub fn looks_through(&self) -> bool {
-        self.settings().looks_through().is_some()
+    /// Whether it aims through the defence that it meets.
+    pub fn aims_through(&self) -> bool {
+        self.settings().aims_through().is_some()
     }
 
-    /// The attack as it is where there is no defence to look through: its base, without what only concerns a defence.
+    /// The attack as it is where there is no defence to aim through: its base, without what only concerns a defence.
     pub fn on_bare_network(&self) -> Self {
         let base = Self::named(self.entry().base).unwrap_or_else(|_| self.clone());
         let plain = AttackSettings::default();
@@ -308,8 +315,8 @@ impl Attack {
         if scenario.target.is_some() && !self.entry().targeted {
             return refuse("has no targeted form");
         }
-        if self.looks_through() && scenario.pipeline.is_none() {
-            return refuse("needs a defence to look through");
+        if self.aims_through() && scenario.pipeline.is_none() {
+            return refuse("needs a defence to aim through");
         }
         (self.entry().recipe)(scenario, self.settings())
     }

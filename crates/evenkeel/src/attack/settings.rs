@@ -1,6 +1,6 @@
 //! How an attack is set: every knob of the table of attacks, with its default.
 //!
-//! The knobs from `estimator` on decide how an attack looks through a defence. Radii are kept in units of 1/255.
+//! The knobs from `estimator` on decide how an attack aims through a defence. Radii are kept in units of 1/255.
 
 use crate::budget::{Budget, Norm};
 use crate::defence::NamedViews;
@@ -63,7 +63,7 @@ pub struct AttackSettings {
     pub warm_steps: usize,
     /// How sharp the tanh is that stands for a sign in the exact estimator.
     pub sharpness: f64,
-    /// Fresh draws by which the best iterates are compared at the end; 0 keeps the iterate that its own draws liked best.
+    /// Fresh draws by which the best iterates are compared at the end; 0 keeps the iterate that did best on its own draws.
     pub judge_draws: usize,
     /// Weight of staying under the alarm's threshold.
     pub evade: f64,
@@ -121,7 +121,7 @@ impl AttackSettings {
 
     /// How the gradient comes back through a defence: as asked, or as the identity if anything is asked for that only an attack through a defence
     /// has.
-    pub fn looks_through(&self) -> Option<Estimator> {
+    pub fn aims_through(&self) -> Option<Estimator> {
         let implied = self.draws > 1 || self.known_draw || self.warm_steps > 0 || self.evade > 0.0;
         self.estimator.or(implied.then_some(Estimator::Identity))
     }
@@ -129,7 +129,7 @@ impl AttackSettings {
 
 /// What every attack reads.
 pub(super) const COMMON: [&str; 4] = ["epsilon", "norm", "restarts", "seed"];
-/// What an attack reads that can look through a defence.
+/// What an attack reads that can aim through a defence.
 pub(super) const THROUGH: [&str; 7] =
     ["estimator", "draws", "known_draw", "warm_steps", "sharpness", "judge_draws", "evade"];
 
@@ -179,7 +179,7 @@ static KNOBS: [K; 19] = [
     K::new(
         "targets",
         Kind::Whole(1),
-        "how many wrong classes are aimed at, the likeliest first",
+        "how many wrong classes are aimed at, the likeliest first; fab takes at least 9",
         |s| &s.targets,
         |s| &mut s.targets,
     ),
@@ -194,7 +194,7 @@ static KNOBS: [K; 19] = [
         "estimator",
         Kind::Choice(Estimator::names),
         "attack through the defence, its gradient taken for the identity (BPDA) or led through its steps; left out, the bare network is \
-         attacked unless draws, known_draw, warm_steps or evade asks for more",
+         attacked unless draws, known_draw, warm_steps or evade is set",
         |s| &s.estimator,
         |s| &mut s.estimator,
     ),
@@ -231,7 +231,7 @@ static KNOBS: [K; 19] = [
     K::new(
         "judge_draws",
         Kind::Whole(0),
-        "fresh draws by which the best iterates are compared at the end; 0 keeps the one its own draws liked best",
+        "fresh draws by which the best iterates are compared at the end; 0 keeps the one that did best on the attack's own draws",
         |s| &s.judge_draws,
         |s| &mut s.judge_draws,
     ),

@@ -1,4 +1,4 @@
-//! The worst case: for each image, the attack that hurt most. A defence's honest figure is this one.
+//! The worst case: for each image, the most harmful attack. A defence's honest figure is this one.
 
 use super::{Attack, Outcome, Scenario};
 use crate::error::Result;
@@ -30,7 +30,7 @@ pub struct Verdicts {
 }
 
 impl Verdicts {
-    /// The attempt that hurt most.
+    /// The most harmful attempt.
     pub fn into_worst(mut self) -> Attempt {
         self.all.swap_remove(self.worst)
     }

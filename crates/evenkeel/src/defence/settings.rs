@@ -1,5 +1,5 @@
-//! How a defence is set: every knob of the table of defences, with its default. [`DefenceSettings::default`] is the one place that says what
-//! every front does unless told otherwise.
+//! How a defence is set: every knob of the table of defences, with its default. [`DefenceSettings::default`] is the one place that holds the
+//! defaults of every front.
 
 use super::Schedule;
 use crate::attack::check_radius;
@@ -140,7 +140,7 @@ pub struct DefenceSettings {
 }
 
 impl Default for DefenceSettings {
-    /// What every front does unless told otherwise: one and a half times the usual attack's radius, twenty gradients along an average of directions.
+    /// The defaults of every front: one and a half times the usual attack's radius, twenty gradients along an average of directions.
     fn default() -> Self {
         Self {
             epsilon_255: 6.0,
@@ -274,7 +274,7 @@ static KNOBS: [K; 19] = [
     K::new(
         "temperature",
         Kind::Above(0.0, 100.0),
-        "what scores of the views are divided by before their softmax; below 1 their lesson is sharper",
+        "what scores of the views are divided by before their softmax; below 1 the target is sharper",
         |s| &s.temperature,
         |s| &mut s.temperature,
     )
@@ -282,7 +282,7 @@ static KNOBS: [K; 19] = [
     K::new(
         "refresh",
         Kind::Whole(1),
-        "steps after which the views are drawn and asked again",
+        "steps after which the views are drawn and evaluated anew",
         |s| &s.refresh,
         |s| &mut s.refresh,
     ),
@@ -326,7 +326,7 @@ static KNOBS: [K; 19] = [
     K::new(
         "scale",
         Kind::Number(0.1, 4.0),
-        "factor of both sides at which the network is asked",
+        "factor by which both sides are scaled before the network runs",
         |s| &s.scale,
         |s| &mut s.scale,
     )

@@ -1,8 +1,9 @@
 //! What every defence must hold.
 
 use super::*;
-use crate::objective::Bank;
+use crate::detect::Heads;
 use crate::objective::tests::small_head;
+use crate::objective::{Bank, Progress};
 use crate::settings::{Choice, names};
 use crate::task::{Classification, Semantic};
 use crate::toy::{Conv, picture};
@@ -71,14 +72,14 @@ fn a_defence_raises_its_objective() {
                 (s.steps, s.schedule, s.step_255, s.epsilon_255) = (8, Schedule::Sgd, Some(1.0), 8.0);
             });
             let objective = DefenceObjective::new(&model, defence.objective.as_deref());
-            let height = |image: &Image| -> f64 {
-                let look =
+            let value_of = |image: &Image| -> f64 {
+                let evaluate =
                     |s| objective.evaluate(image, Progress::ONCE, &Random::new(s), false).unwrap().value;
-                (0..6).map(look).sum()
+                (0..6).map(evaluate).sum()
             };
             let defended = defence.apply(&model, &image, 1).unwrap();
             assert_eq!(defended.trace.len(), 8);
-            assert!(height(&defended.image) > height(&image), "{name} on {}", model.task.name());
+            assert!(value_of(&defended.image) > value_of(&image), "{name} on {}", model.task.name());
         }
     }
 }

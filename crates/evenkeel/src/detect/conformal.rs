@@ -6,7 +6,7 @@
 use super::estimate::{EstimateRule, LabelledCells, expected_error, fit_bias};
 use crate::error::{Error, Result};
 
-/// Of so many labelled images one fits the bias; the others give the residuals.
+/// Some labelled images fit the bias; the others give the residuals.
 const PART: usize = 4;
 /// Products of shares and counts are off by less than this.
 const SLACK: f64 = 1e-9;

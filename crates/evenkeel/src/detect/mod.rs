@@ -1,4 +1,4 @@
-//! Detection: is this image one the network can be trusted on? Every score is larger for stranger images.
+//! Detection: can the network be trusted on this image? Every score is larger for more anomalous images.
 //!
 //! Output variance: Σ over views of ‖undo_i(p(view_i(x))) − p(x)‖² over the overlap, per cell, on softmax outputs or one-hot answers; on values as they are;
 //! for instances, how much the objects disagree (`instances`).
@@ -8,9 +8,9 @@
 mod calibration;
 mod conformal;
 mod estimate;
+mod evaluate;
 mod gradient;
 mod instances;
-mod look;
 mod table;
 
 #[cfg(test)]
@@ -21,8 +21,8 @@ pub use conformal::{images_for, rank, threshold_for};
 pub use estimate::{
     DELTA, ErrorEstimate, EstimateRule, Interval, LabelledCells, expected_error, fit_bias, theorem_half_width,
 };
+pub use evaluate::Evaluated;
 pub use instances::instance_variance;
-pub use look::Look;
 pub use table::{DETECTORS, DetectorKind, DetectorSettings, DetectorSpec};
 
 use rayon::prelude::*;
@@ -158,7 +158,7 @@ impl Detector {
     /// # Errors
     /// If the network refuses a view.
     pub fn detect(&self, model: &Model, image: &Image, estimate: Option<&EstimateRule>) -> Result<Detection> {
-        let Look { score, outputs, scores } = self.look(model, image, estimate.is_some())?;
+        let Evaluated { score, outputs, scores } = self.evaluate(model, image, estimate.is_some())?;
         let estimate = outputs.zip(estimate);
         let estimate = estimate.map(|(outputs, rule)| ErrorEstimate::from_outputs(model, &outputs, rule));
         Ok(Detection { score, estimate: estimate.transpose()?, scores })
@@ -207,8 +207,8 @@ impl ViewOutputs {
             let scores = model.scores_of(&images.iter().collect::<Vec<_>>())?;
             views.iter().cloned().zip(scores).collect()
         } else {
-            let look = |view: &View| Ok((view.clone(), model.scores(&view.apply(image))?));
-            views.par_iter().map(look).collect::<Result<_>>()?
+            let shown = |view: &View| Ok((view.clone(), model.scores(&view.apply(image))?));
+            views.par_iter().map(shown).collect::<Result<_>>()?
         };
         Ok((base, seen))
     }
@@ -227,7 +227,7 @@ impl ViewOutputs {
         base.check_finite(&model.output)?;
         let extents = base.extents(&model.output)?;
         let flat = extents.cells() == 1;
-        let look = |(view, scores): &(View, Tensor)| {
+        let undone = |(view, scores): &(View, Tensor)| {
             scores.check_finite(&model.output)?;
             let seen = scores.extents(&model.output)?;
             let map = compared(model.task.readout(), scores, seen, outputs);
@@ -240,7 +240,7 @@ impl ViewOutputs {
                 ),
             })
         };
-        let views = seen.par_iter().map(look).collect::<Result<Vec<_>>>()?;
+        let views = seen.par_iter().map(undone).collect::<Result<Vec<_>>>()?;
         let readout = model.task.readout();
         Ok(Self { readout, extents, base: compared(readout, base, extents, outputs), views })
     }

@@ -20,8 +20,8 @@ pub static DETECTORS: [DetectorKind; 7] = [
     kind("variance-onehot", "how much the answers vary over the views", &["views", "seed"]),
     kind("equivariance", "minus the mean cosine of undone features with the image's", &["views", "seed"]),
     kind("invariance", "minus the mean cosine of pooled features with the image's", &["views", "seed"]),
-    kind("rotation", "the loss of a head that tells turns apart", &["seed"]),
-    kind("contrastive", "the loss of a head that tells images apart", &["seed"]),
+    kind("rotation", "the loss of a head that classifies rotations", &["seed"]),
+    kind("contrastive", "the loss of a head that separates images", &["seed"]),
     kind(
         ERROR_ESTIMATE,
         "the expected error, from the variance of the answer over the views",

@@ -162,7 +162,7 @@ impl Model {
         Self { network, ..self.clone() }
     }
 
-    /// One look at a grey image: scores must be finite and have as many classes as there are names and colours. Gives their number.
+    /// One pass over a grey image: scores must be finite and have as many classes as there are names and colours. Gives their number.
     fn try_once(&self) -> Result<usize> {
         let side = 64usize.div_ceil(self.multiple) * self.multiple;
         let size = self.size.unwrap_or((side, side));

@@ -23,7 +23,7 @@ pub struct CosineRule {
 }
 
 impl CosineRule {
-    /// 1 for each of so many cells that takes part, else 0; nothing where all do.
+    /// 1 for each cell that takes part, else 0; nothing where all do.
     pub fn kept_cells(&self, count: usize) -> Option<Vec<f32>> {
         let mut random = Random::new(self.cell_seed);
         let keep = |_| if random.chance(self.cells) { 1.0 } else { 0.0 };

@@ -41,7 +41,7 @@ pub struct Consensus {
     pub temperature: f32,
     /// Whether a view counts for as much as the other views agree with it.
     pub leave_out: bool,
-    /// The target is made anew every so many steps.
+    /// The target is renewed after this many steps.
     pub refresh: usize,
 }
 

@@ -41,7 +41,7 @@ impl ViewObjective for Rotation {
 }
 
 impl Rotation {
-    /// What the guess at features turned by so many quarters adds, and its cotangents.
+    /// What the guess at features turned by this many quarters adds, and its cotangents.
     fn guess(&self, quarters: usize, features: &[Tensor]) -> Result<(f64, Vec<Cotangent>)> {
         // the image as it is and its three turns
         let share = 1.0 / 4.0;

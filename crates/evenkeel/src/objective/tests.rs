@@ -187,7 +187,7 @@ fn an_unchanged_view_agrees_with_itself() {
     let all = Equivariance { pairing: Pairing::AllPairs, ..objective };
     let compared = all.compare(&features, &seen).unwrap();
     assert!((compared.value - 3.0).abs() < 1e-6);
-    assert!(compared.base[0].iter().all(|g| g.abs() < 1e-6), "at the top there is nowhere to climb");
+    assert!(compared.base[0].iter().all(|g| g.abs() < 1e-6), "at the maximum the gradient is zero");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Settings, described once: what every attack, defence and detector can be told, for every front alike.
+//! Settings, described once: what every attack, defence and detector reads, for every front alike.
 //!
 //! A table (attacks, defences, detectors) has entries; an entry names the knobs it reads. A [`Knob`] has a name, a kind with its range, a line of
 //! help, and a place in the settings struct, whose `Default` holds every default. A [`Spec`] is an entry with values. Command-line flags, TOML keys,

@@ -48,7 +48,7 @@ pub struct Corners {
 }
 
 impl Corners {
-    /// Before the first look.
+    /// Before the first gradient.
     pub fn new(size: f32) -> Self {
         Self { size, sum: Vec::new() }
     }

@@ -1,4 +1,4 @@
-//! `evenkeel model init`: looks at the graph, proposes a contract and says why, asks what it cannot know, writes the contract and tries it.
+//! `evenkeel model init`: proposes a contract from the graph with its reasons, asks for the rest, writes the contract and tries it.
 
 mod ask;
 mod own;
@@ -19,13 +19,13 @@ use evenkeel::task::TaskKind;
 use self::own::TaskArgs;
 use crate::size;
 
-/// Look at a network, propose how it is used, and write that down beside it
+/// Propose a contract from a network's graph, and write it beside the network
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = tables())]
 pub(crate) struct InitArgs {
     /// The network: ONNX, or a checkpoint of the zoo
     model: PathBuf,
-    /// What the network does; `evenkeel list tasks` tells them apart
+    /// What the network does; `evenkeel list tasks` describes each
     #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(TaskKind::names()))]
     task: Option<String>,
     /// The tensor of class scores; for instances the head's tensors, `a + b`

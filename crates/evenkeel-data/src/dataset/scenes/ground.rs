@@ -11,7 +11,7 @@ pub(super) fn paint_sky(canvas: &mut Canvas, light: &Light, seed: u32) {
     let camera = canvas.camera;
     let rows = ((camera.horizon.max(0.0) as usize) + 2).min(canvas.height);
     let sky = class::mark(class::SKY, 0);
-    // Air and clouds are smooth: one look serves a whole pixel.
+    // Air and clouds are smooth: one sample serves a whole pixel.
     for y in (0..rows).step_by(FINE) {
         let up = ((camera.horizon - (y + FINE / 2) as f32) / camera.focal).max(0.0);
         let base = mix(light.horizon, light.zenith, up / (0.22 + up));

@@ -19,7 +19,7 @@ pub fn render_object(seed: u64, class: usize, height: usize, width: usize) -> Im
     let mut random = Random::new(seed);
     let mut street = Street::draw(&mut random);
     street.placed.clear();
-    let subject = Subject::draw(&mut random, class);
+    let subject = SingleObject::draw(&mut random, class);
     let fine = (height * FINE) as f32;
     let eye = random.uniform(1.1, 2.2);
     let z = random.uniform(8.0, 16.0);
@@ -35,12 +35,12 @@ pub fn render_object(seed: u64, class: usize, height: usize, width: usize) -> Im
     Sensor::draw(&mut random).read(&canvas, Vec::new()).image
 }
 
-enum Subject {
+enum SingleObject {
     Thing(Box<Thing>),
     House(Building, f32),
 }
 
-impl Subject {
+impl SingleObject {
     fn draw(random: &mut Random, class: usize) -> Self {
         let turn = random.uniform(-1.0, 1.0) + if random.chance(0.5) { 0.0 } else { 2.5 };
         let thing = match class::OBJECT_CLASSES[class] {

@@ -35,7 +35,7 @@ pub struct FileComparison<'a> {
 }
 
 /// One image with what belongs to it, by position in the files.
-struct Job<'a> {
+struct ImageJob<'a> {
     image: &'a ImageEntry,
     truths: Vec<&'a Annotation>,
     found: Vec<(usize, &'a Detection)>,
@@ -74,10 +74,10 @@ impl FileComparison<'_> {
     }
 
     /// Sorts annotations and results to their images; entries that belong nowhere are offenders.
-    fn jobs(&self) -> (Vec<Job<'_>>, Vec<Offender>) {
+    fn jobs(&self) -> (Vec<ImageJob<'_>>, Vec<Offender>) {
         let ((truth_path, truth), (results_path, results)) = (self.truth, self.results);
         let mut offenders = Vec::new();
-        let mut jobs: Vec<Job<'_>> = Vec::with_capacity(truth.images.len());
+        let mut jobs: Vec<ImageJob<'_>> = Vec::with_capacity(truth.images.len());
         let mut place = HashMap::new();
         for image in &truth.images {
             if place.insert(image.id, jobs.len()).is_some() {
@@ -85,7 +85,7 @@ impl FileComparison<'_> {
                 offenders.push(Offender::new(truth_path, fault, "give every image its own id"));
                 continue;
             }
-            jobs.push(Job { image, truths: Vec::new(), found: Vec::new() });
+            jobs.push(ImageJob { image, truths: Vec::new(), found: Vec::new() });
         }
         let categories: HashSet<i64> = truth.categories.iter().map(|c| c.id).collect();
         let mut ids = HashSet::new();

@@ -1,4 +1,4 @@
-//! Input transforms: the baselines that every test-time defence is measured against. They change the image without a look at the network.
+//! Input transforms: the baselines that every test-time defence is measured against. They change the image without running the network.
 //!
 //! A transform maps the image to one of the same size (`jpeg`, `bit-depth`, `median-blur`, `gaussian-blur`), or shows the network a view of it whose
 //! answer is undone (`rescale`, `random-resize-pad`). The way back is exact where a derivative exists; rounding has none that says anything, so there it

@@ -68,7 +68,7 @@ pub(super) fn resize(task: Option<&str>, head: Option<&str>, sized: bool) -> Kno
     }
 }
 
-/// Whose classes so many are likely to be.
+/// The data set that probably has this number of classes.
 pub(super) fn class_set(
     task: &str,
     classes: usize,

@@ -4,7 +4,7 @@
 //! that of the boxes; an anchor wanted twice goes to the object it overlaps more. With m matched pairs (at least 1):
 //! class = Σ over anchors and classes of −ln p where the pair is matched, −ln(1 − p) elsewhere, / m;
 //! box = Σ over pairs of 1 − IoU, / m; mask = Σ over pairs of the mean, over the prototype cells in the object's box, of the
-//! binary cross-entropy between σ(Σ coefficient · prototype) and the object's mask, / m. The matching is redone at every look and
+//! binary cross-entropy between σ(Σ coefficient · prototype) and the object's mask, / m. The matching is redone at every evaluation and
 //! held fixed in the derivative.
 
 use super::Instance;

@@ -13,7 +13,7 @@ const EMBEDDED: &[u8] = include_bytes!("../../../../testdata/networks/dilated.on
 
 /// Which network, at which size.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Subject {
+pub(crate) struct NetworkArgs {
     /// The network: ONNX, or an imported checkpoint; without one, a small network that comes with the program (random weights)
     pub(crate) model: Option<PathBuf>,
     /// Width and height of the input where the network leaves them free, such as 680x340
@@ -24,7 +24,7 @@ pub(crate) struct Subject {
     pub(crate) batch: u16,
 }
 
-impl Subject {
+impl NetworkArgs {
     pub(crate) fn name(&self) -> String {
         self.model.as_ref().map_or("the embedded network".into(), |path| path.display().to_string())
     }

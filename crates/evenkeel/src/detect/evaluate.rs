@@ -16,7 +16,7 @@ use crate::task::Readout;
 use crate::view::DrawnView;
 
 /// What a round of passes finds.
-pub struct Look {
+pub struct Evaluated {
     /// The score.
     pub score: f64,
     /// The outputs of the image and of its views, if they were wanted.
@@ -30,12 +30,12 @@ impl Detector {
     ///
     /// # Errors
     /// If the network refuses a view.
-    pub fn look(&self, model: &Model, image: &Image, want_outputs: bool) -> Result<Look> {
+    pub fn evaluate(&self, model: &Model, image: &Image, want_outputs: bool) -> Result<Evaluated> {
         let random = Random::new(self.seed);
         match &self.measure {
             Measure::Variance(_) if model.task.readout() == Readout::Objects => {
                 let score = instance_variance(model, image, &self.views.draw(&random))?;
-                Ok(Look { score, outputs: self.outputs(model, image, want_outputs)?, scores: None })
+                Ok(Evaluated { score, outputs: self.outputs(model, image, want_outputs)?, scores: None })
             }
             Measure::Variance(_) | Measure::Error => {
                 let (base, seen) = ViewOutputs::passes(model, image, &self.views.draw(&random))?;
@@ -55,14 +55,14 @@ impl Detector {
                     None if want_outputs => Some(of(Outputs::Softmax)?),
                     kept => kept.filter(|_| want_outputs),
                 };
-                Ok(Look { score, outputs: kept, scores: Some(base) })
+                Ok(Evaluated { score, outputs: kept, scores: Some(base) })
             }
             Measure::Objective { objective, share, own_views: true } if want_outputs => {
                 let shared = Shared::at(model, image, &**objective, &random.fork(0))?;
                 let outputs =
                     ViewOutputs::of(model, image.size(), &shared.scores, &shared.seen, Outputs::Softmax)?;
                 let score = -shared.value / share;
-                Ok(Look { score, outputs: Some(outputs), scores: Some(shared.scores) })
+                Ok(Evaluated { score, outputs: Some(outputs), scores: Some(shared.scores) })
             }
             Measure::Objective { objective, share, .. } => {
                 let views = vec![ViewTerm { weight: 1.0, objective: &**objective }];
@@ -70,7 +70,7 @@ impl Detector {
                 let terms = Terms { output, feature: &model.feature, losses: vec![], views };
                 let seen = terms.evaluate(&*model.network, image, Progress::ONCE, &random, false)?;
                 let outputs = self.outputs(model, image, want_outputs)?;
-                Ok(Look { score: -seen.value / share, outputs, scores: seen.scores })
+                Ok(Evaluated { score: -seen.value / share, outputs, scores: seen.scores })
             }
         }
     }
