@@ -363,7 +363,9 @@ fn a_warm_start_is_where_the_bare_attack_ended() {
         let name = kind.name();
         let (warm, cold) = (first(through(warm(name))), first(through(quick(name, budget))));
         assert!((warm.distance - distance).abs() < 1e-5, "{name} does not start there");
-        assert_ne!(warm.value, cold.value, "{name} starts there anyway");
+        // Square's own start lies as far from the image
+        let elsewhere = (cold.distance - distance).abs() > 1e-5 || cold.value != warm.value;
+        assert!(elsewhere, "{name} starts there anyway");
     }
 }
 
