@@ -27,7 +27,7 @@ struct CheckArgs {
     /// Kind of data set
     #[arg(value_parser = PossibleValuesParser::new(KINDS.iter().map(|kind| kind.name)), hide_possible_values = true)]
     kind: String,
-    /// Where it lies
+    /// Where it lies, a path or a URL (s3://bucket/prefix, gs://, az://)
     path: PathBuf,
     #[command(flatten)]
     choice: ChoiceArgs,

@@ -435,6 +435,7 @@ fn a_work_item_of_another_experiment_is_refused_and_a_cluster_is_planned() {
     assert!(refused(here, &args).contains("are not those that the work was planned with"));
     let args = ["study", "run", "my.toml", "--items", "items", "--item", "999"];
     assert!(refused(here, &args).contains("and no 999"));
-    let args = ["study", "run", "my.toml", "--out", "s3://bucket/my"];
-    assert!(refused(here, &args).contains("--features remote"));
+    let args = ["study", "run", "my.toml", "--out", "s3://key@bucket/my"];
+    let words = if cfg!(feature = "remote") { "from the environment" } else { "--features remote" };
+    assert!(refused(here, &args).contains(words));
 }

@@ -15,6 +15,14 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
+    /// A place for objects that does not answer, or refuses.
+    #[error("{}: {reason}", path.display())]
+    Place {
+        /// The folder or the URL.
+        path: PathBuf,
+        /// What it said, and what to do.
+        reason: String,
+    },
     /// A mask that is no mask.
     #[error("not a mask: {0}")]
     Mask(String),

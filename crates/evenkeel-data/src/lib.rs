@@ -30,5 +30,6 @@ pub mod dataset;
 mod error;
 pub mod mask;
 pub mod metric;
+pub mod objects;
 
 pub use error::{Error, Result};

@@ -41,7 +41,7 @@ pub(super) fn run(
     let item: Item =
         serde_json::from_str(line).with_context(|| format!("{} line {number}", file.display()))?;
     let objects = site.objects();
-    if objects.list()?.iter().any(|(name, _)| *name == item.object()) {
+    if objects.list()?.iter().any(|object| object.name == item.object()) {
         println!("work item {number} of {count} was there");
         return Ok(());
     }

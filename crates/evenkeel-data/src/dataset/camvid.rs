@@ -27,6 +27,7 @@ pub(super) const KIND: Kind = Kind {
     about: "street scenes, 11 classes",
     layout: "SPLIT/*.png and SPLITannot/*.png (SPLIT: test)",
     preparation: Preparation::Native,
+    far: Some(|_, _| false),
     list,
 };
 

@@ -16,6 +16,7 @@ pub(super) const KIND: Kind = Kind {
     about: "32x32 pictures, 10 classes",
     layout: "test_batch.bin (SPLIT train: data_batch_*.bin), also under cifar-10-batches-bin/; or images_u8_nhwc.bin and labels_u8.bin",
     preparation: Preparation::Native,
+    far: None,
     list,
 };
 

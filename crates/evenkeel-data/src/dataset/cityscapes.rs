@@ -16,6 +16,7 @@ pub(super) const KIND: Kind = Kind {
     about: "street scenes, 19 classes",
     layout: "leftImg8bit/SPLIT/CITY/*_leftImg8bit.png and gtFine/SPLIT/CITY/*_gtFine_labelIds.png (SPLIT: val)",
     preparation: Preparation::Resize { height: 340, width: 680 },
+    far: Some(|_, _| false),
     list,
 };
 

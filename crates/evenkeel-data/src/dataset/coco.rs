@@ -22,6 +22,7 @@ pub(super) const INSTANCES: Kind = Kind {
     about: "MS-COCO objects with masks",
     layout: LAYOUT,
     preparation: Preparation::Resize { height: 400, width: 400 },
+    far: Some(is_annotations),
     list: |root, request| list(root, request, Reading::Instances),
 };
 
@@ -30,6 +31,7 @@ pub(super) const SEMANTIC: Kind = Kind {
     about: "MS-COCO as label maps of the 21 VOC classes",
     layout: LAYOUT,
     preparation: Preparation::Resize { height: 400, width: 400 },
+    far: Some(is_annotations),
     list: |root, request| list(root, request, Reading::Voc21),
 };
 
@@ -51,18 +53,29 @@ struct CocoSource {
     reading: Reading,
 }
 
-fn list(root: &Path, request: &Request, reading: Reading) -> Result<Listing> {
-    let split = request.split.as_deref().unwrap_or("val2017");
+fn split(request: &Request) -> &str {
+    request.split.as_deref().unwrap_or("val2017")
+}
+
+/// Where the annotations of a split may lie, the usual place first.
+fn annotations(split: &str) -> [String; 3] {
     let short = split.trim_end_matches(char::is_numeric);
-    let json = [
+    [
         format!("annotations/instances_{split}.json"),
         format!("instances_{split}.json"),
         format!("instances_{short}.json"),
     ]
-    .iter()
-    .map(|name| root.join(name))
-    .find(|path| path.is_file())
-    .ok_or_else(|| {
+}
+
+/// Whether an object far away is such a file.
+fn is_annotations(name: &str, request: &Request) -> bool {
+    annotations(split(request)).iter().any(|place| place == name)
+}
+
+fn list(root: &Path, request: &Request, reading: Reading) -> Result<Listing> {
+    let split = split(request);
+    let json = annotations(split).iter().map(|name| root.join(name)).find(|path| path.is_file());
+    let json = json.ok_or_else(|| {
         let fault = format!("has no annotations/instances_{split}.json");
         Error::Offenders(vec![Offender::new(root, fault, format!("the layout is {LAYOUT}"))])
     })?;
@@ -133,6 +146,10 @@ impl Source for CocoSource {
 
     fn id(&self, index: usize) -> String {
         self.images[index].0.id.to_string()
+    }
+
+    fn files(&self, index: usize) -> Vec<PathBuf> {
+        vec![self.pictures.join(&self.images[index].0.file_name)]
     }
 
     fn load(&self, index: usize) -> std::result::Result<Sample, Offender> {

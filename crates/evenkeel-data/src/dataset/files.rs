@@ -53,6 +53,16 @@ impl Source for FileSource {
         self.items[index].id.clone()
     }
 
+    fn files(&self, index: usize) -> Vec<PathBuf> {
+        let item = &self.items[index];
+        let truth = match &item.truth {
+            FileTruth::LabelFile(path) => Some(path.clone()),
+            FileTruth::Given(given) => Some(PathBuf::from(given)),
+            FileTruth::Unlabelled | FileTruth::Class(_) => None,
+        };
+        std::iter::once(item.picture.clone()).chain(truth).collect()
+    }
+
     fn load(&self, index: usize) -> Result<Sample, Offender> {
         let item = &self.items[index];
         let image = load_picture(&item.picture)?;

@@ -11,6 +11,7 @@ pub(super) const PLAIN: Kind = Kind {
     about: "a folder of pictures without labels",
     layout: "*.png, *.jpg or *.jpeg, subfolders included",
     preparation: Preparation::Native,
+    far: Some(|_, _| false),
     list: list_plain,
 };
 
@@ -19,6 +20,7 @@ pub(super) const LABELLED: Kind = Kind {
     about: "a folder of pictures and one of label maps",
     layout: "images/* and labels/*.png (or masks/, annotations/) of the same names; say --classes N",
     preparation: Preparation::Native,
+    far: Some(|_, _| false),
     list: list_labelled,
 };
 

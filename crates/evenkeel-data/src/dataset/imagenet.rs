@@ -17,6 +17,7 @@ pub(super) const KIND: Kind = Kind {
     about: "ImageNet validation, 1000 classes",
     layout: "[val/]nXXXXXXXX/*.JPEG, or [val/]*.JPEG with the devkit's data/ILSVRC2012_validation_ground_truth.txt and data/meta.mat",
     preparation: Preparation::ShortCrop { short: 256, crop: 224 },
+    far: Some(|name, _| is_list(name)),
     list,
 };
 
@@ -149,6 +150,12 @@ fn near(pictures: &Path, name: &str) -> Option<PathBuf> {
         .chain(above)
         .flat_map(|base| DEVKIT.map(|inner| base.join(inner).join(name)))
         .find(|path| path.is_file())
+}
+
+/// Whether an object far away is one of the lists that classes are told from.
+fn is_list(name: &str) -> bool {
+    let own = name.rsplit('/').next().unwrap_or(name);
+    [GROUND_TRUTH, "meta.mat"].iter().chain(&SYNSET_LISTS).any(|list| own == *list)
 }
 
 fn is_synset(name: &str) -> bool {

@@ -16,6 +16,7 @@ pub(super) const KIND: Kind = Kind {
     about: "a CSV or Parquet table of pictures and labels",
     layout: "a .csv or .parquet file with the columns image and label, label_map or truth",
     preparation: Preparation::Native,
+    far: Some(|_, _| false),
     list,
 };
 

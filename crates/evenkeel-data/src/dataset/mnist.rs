@@ -16,6 +16,7 @@ pub(super) const MNIST: Kind = Kind {
     about: "28x28 digits, 10 classes",
     layout: LAYOUT,
     preparation: Preparation::Native,
+    far: None,
     list: |root, request| list(root, request, &["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]),
 };
 
@@ -24,6 +25,7 @@ pub(super) const FASHION: Kind = Kind {
     about: "28x28 articles of clothing, 10 classes",
     layout: LAYOUT,
     preparation: Preparation::Native,
+    far: None,
     list: |root, request| {
         let classes = [
             "t-shirt",

@@ -12,6 +12,7 @@ mod cityscapes;
 pub mod cityscapes_labels;
 mod coco;
 pub mod coco_json;
+mod far;
 pub(crate) mod files;
 mod folder;
 mod imagenet;
@@ -34,9 +35,9 @@ pub use sheet::contact_sheet;
 pub use subset::Subset;
 
 use crate::mask::Rle;
-use crate::{Error, Result};
+use crate::{Error, Result, objects};
 use evenkeel::{Image, LabelMap, Palette};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The table of data sets. Adding one is a file and a line here.
 pub const KINDS: &[Kind] = &[
@@ -68,6 +69,8 @@ pub struct Kind {
     pub layout: &'static str,
     /// The size rule unless another is asked for.
     pub preparation: Preparation,
+    /// If it can be read from an object store: whether it reads the object of this name to list.
+    pub far: Option<fn(&str, &Request) -> bool>,
     /// Lists what lies under a path.
     pub list: fn(&Path, &Request) -> Result<Listing>,
 }
@@ -109,6 +112,11 @@ pub trait Source: Send + Sync {
 
     /// The name of a sample; unique within the data set.
     fn id(&self, index: usize) -> String;
+
+    /// The files that a sample is read from, where each is one of its own.
+    fn files(&self, _index: usize) -> Vec<PathBuf> {
+        Vec::new()
+    }
 
     /// Reads a sample at its own size; whatever is wrong with it is an offender.
     fn load(&self, index: usize) -> std::result::Result<Sample, Offender>;
@@ -172,7 +180,7 @@ pub struct Dataset {
 }
 
 impl Dataset {
-    /// Opens the data set of this kind under a path. Lists, does not decode.
+    /// Opens the data set of this kind under a path, or below a URL (`s3://`, `gs://`, `az://`; the cargo feature `remote`). Lists, does not decode.
     ///
     /// # Errors
     /// If the kind is unknown, the layout is not there, or the subset is empty.
@@ -181,7 +189,15 @@ impl Dataset {
             let names: Vec<&str> = KINDS.iter().map(|k| k.name).collect();
             Error::Request(format!("there is no data set kind `{kind}`; there are {}", names.join(", ")))
         })?;
-        let mut listing = (kind.list)(path, request)?;
+        let listing = match objects::is_url(path) {
+            true => far::list(kind, path, request)?,
+            false => (kind.list)(path, request)?,
+        };
+        Self::of_listing(kind, listing, path, request)
+    }
+
+    /// A chosen subset of what was found under a path.
+    fn of_listing(kind: &'static Kind, mut listing: Listing, path: &Path, request: &Request) -> Result<Self> {
         listing.offenders.sort();
         if listing.source.is_empty() && listing.offenders.is_empty() {
             let remedy = format!("{} wants {}", kind.name, kind.layout);

@@ -39,6 +39,7 @@ pub(super) const KIND: Kind = Kind {
     about: "PASCAL VOC 2012, 21 classes",
     layout: "JPEGImages/*.jpg, SegmentationClassAug or SegmentationClass/*.png, ImageSets/Segmentation/SPLIT.txt (SPLIT: val)",
     preparation: Preparation::Resize { height: 480, width: 480 },
+    far: Some(|name, _| name.contains("ImageSets/Segmentation/")),
     list,
 };
 

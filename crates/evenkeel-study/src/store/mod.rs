@@ -11,16 +11,15 @@
 
 mod frame;
 mod log;
-mod objects;
 mod publish;
-#[cfg(feature = "remote")]
-mod remote;
+mod site;
 
 #[cfg(test)]
 mod tests;
 
+pub use evenkeel_data::objects::{Folder, Objects};
 pub use log::Log;
-pub use objects::{Folder, Objects, Site, cache, is_url};
+pub use site::Site;
 
 use std::collections::HashMap;
 use std::fs::{File, TryLockError};

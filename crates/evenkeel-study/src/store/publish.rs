@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::objects::Site;
+use super::site::Site;
 use super::{Log, Shard, Store};
 use crate::key::Key;
 use crate::record::ENDING;

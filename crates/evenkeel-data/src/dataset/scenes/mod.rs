@@ -37,12 +37,14 @@ pub(super) const SEMANTIC: Kind = Kind {
     about: "street scenes drawn from a seed, 11 classes",
     layout: LAYOUT,
     preparation: Preparation::Native,
+    far: None,
     list: |path, request| list(path, request, What::Labels),
 };
 
 pub(super) const INSTANCES: Kind = Kind {
     name: "scenes-instances",
     about: "the same scenes with their cars and people as objects",
+    far: None,
     list: |path, request| list(path, request, What::Instances),
     ..SEMANTIC
 };
@@ -50,6 +52,7 @@ pub(super) const INSTANCES: Kind = Kind {
 pub(super) const OBJECTS: Kind = Kind {
     name: "scenes-objects",
     about: "single things drawn from a seed, 10 classes",
+    far: None,
     list: |path, request| list(path, request, What::Object),
     ..SEMANTIC
 };
