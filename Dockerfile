@@ -1,5 +1,6 @@
+# docker build -t evenkeel . && docker run --rm --user "$(id -u)" -v "$PWD:/work" evenkeel predict my.onnx photos/ --out out/
+# Without --user it runs as 10001, who may not write into a folder of yours.
 # --build-arg FEATURES=remote for results and data in object stores
-# docker build -t evenkeel . && docker run --rm -v "$PWD:/work" evenkeel predict my.onnx photos/ --out out/
 FROM rust:1-slim-bookworm AS build
 ARG FEATURES=""
 WORKDIR /source

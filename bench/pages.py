@@ -21,11 +21,11 @@ import urllib.request
 WRAP = """<!doctype html><link rel="icon" href="data:,"><body style="margin:0"><iframe id=f style="border:0;width:%dpx;height:%dpx" src="%s"></iframe><script>
 f.onload = () => { const d = f.contentDocument, w = f.contentWindow, wide = [], small = [];
 for (const e of d.body.querySelectorAll('*')) { const r = e.getBoundingClientRect();
-  if (r.width && r.right > w.innerWidth + 1 && !e.closest('.wide') && !e.closest('svg')) wide.push(e.tagName + '.' + e.className);
+  if (r.width && r.right > w.innerWidth + 1 && !e.closest('.wide, .table-wrapper, pre') && !e.closest('svg')) wide.push(e.tagName + '.' + e.className);
   if (e.tagName === 'text') { const s = e.ownerSVGElement, b = s.getBoundingClientRect(), v = s.viewBox.baseVal;
     const size = parseFloat(w.getComputedStyle(e).fontSize) * b.width / v.width; if (b.width && size < 9) small.push(size.toFixed(1));
     const t = e.getBoundingClientRect(); if (b.width && (t.right > b.right + 2 || t.left < b.left - 2)) wide.push('chart text ' + e.textContent); } }
-const scrolls = [...d.querySelectorAll('.wide')].filter(e => e.scrollWidth > e.clientWidth + 1).length;
+const scrolls = [...d.querySelectorAll('.wide, .table-wrapper')].filter(e => e.scrollWidth > e.clientWidth + 1).length;
 const p = document.createElement('pre'); p.id = 'found'; p.textContent = JSON.stringify({wide: wide.slice(0, 9), small: small.slice(0, 9), scrolls, height: d.documentElement.scrollHeight});
 document.body.append(p); };</script>"""
 
@@ -77,6 +77,8 @@ def main():
             wrapper, address = f"{here}/wrapper", f"{here}/"
         else:
             path = pathlib.Path(page).resolve()
+            if not path.is_file():
+                parser.error(f"{page}: there is no such page")
             held, name, address = None, path.parent.name, path.as_uri()
             wrapper = (args.out / "wrapper.html").resolve().as_uri()
 

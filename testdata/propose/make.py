@@ -1,7 +1,7 @@
-"""Skeletons of exports: the graphs that torch.onnx writes for torchvision networks, with every larger weight replaced by a constant that the
+"""Skeletons of exports: the graphs that torch.onnx writes for networks of torchvision and timm, with every larger weight replaced by a constant that the
 loader makes, so that the files are small. They show what exporters name things and how they lay graphs out; their answers mean nothing.
 
-    python make.py            # needs torch, torchvision, onnx
+    python make.py            # needs torch, torchvision, timm, onnx
 """
 
 import pathlib
@@ -9,6 +9,7 @@ import warnings
 
 import numpy
 import onnx
+import timm
 import torch
 import torchvision
 from onnx import helper, numpy_helper
@@ -51,6 +52,9 @@ def main():
         "deeplabv3_mobilenet_v3_large": models.segmentation.deeplabv3_mobilenet_v3_large(
             weights=None, weights_backbone=None
         ),
+        "vit_tiny": timm.create_model("vit_tiny_patch16_224", depth=2),
+        "swin_tiny": timm.create_model("swin_tiny_patch4_window7_224", depths=(1, 1, 1, 1)),
+        "mobilenetv3_small": timm.create_model("mobilenetv3_small_100"),
     }
     for name, network in networks.items():
         network.eval()

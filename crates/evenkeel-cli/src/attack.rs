@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use crate::images::Picture;
 use crate::knobs::{KnobArgs, table_help};
 use crate::labels::{self, truth};
+use crate::progress::next;
 use crate::workbench::{AnswerArgs, DefenceArgs, InputArgs, check_names, fitted, names_of, stem_in};
 
 /// Change images so that the network errs
@@ -41,7 +42,8 @@ pub(crate) struct AttackArgs {
     /// A calibration written by `evenkeel detect --calibrate`: defence and vote then only run where the alarm is raised
     #[arg(long, value_name = "FILE")]
     calibration: Option<PathBuf>,
-    /// Write attacked images into `images` in this folder, as the network takes them and as they came, and pictures for people into `pictures`
+    /// Write attacked images as they came into `images` in this folder, what the network was shown into `network` where that is another size, and
+    /// pictures for people into `pictures`
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]
@@ -142,7 +144,12 @@ pub(crate) fn run(args: AttackArgs) -> Result<()> {
         let report = Report { path, model: &model, scenario, before, attempt: &attempt, budget };
         bar.say(choice.json, &report.json(saved.as_deref()), &report.words());
         Ok(())
-    })
+    })?;
+    if let Some(folder) = &args.out {
+        let (net, images) = (args.subject.model.model.display(), folder.join("images"));
+        next(&format!("evenkeel defend {net} {} --out safe/", images.display()));
+    }
+    Ok(())
 }
 
 /// Writes the attacked image as the network takes it, the same change on the image as it came where that is another size, and a picture of the answer.
@@ -161,7 +168,7 @@ fn save(
     match frame.is_identity() {
         true => attempt.image.save_png(&path)?,
         false => {
-            attempt.image.save_png(name("images", ".network")?)?;
+            attempt.image.save_png(name("network", "")?)?;
             on_original(&frame, model, original, &attempt.image)?.save_png(&path)?;
         }
     }
@@ -232,9 +239,12 @@ impl Report<'_> {
         let target = self.scenario.target.map(|target| {
             let near = self.model.task.score(&self.attempt.prediction, target);
             let wanted = target.as_prediction().words(&classes);
-            (format!("; target {wanted}: score {near:.3}"), near)
+            (format!("target {wanted}: score {near:.3}; "), self.model.task.score(&self.before, target))
         });
         let verdict = match (&target, fooled) {
+            (Some((_, before)), _) if *before >= 1.0 - 1e-9 => {
+                "the network says so by itself: nothing to attack"
+            }
             (Some(_), true) => "says what the attacker wants, also after rounding to 8 bits",
             (Some(_), false) => "does not say what the attacker wants",
             (None, true) => "fools the network, also after rounding to 8 bits",
@@ -242,7 +252,7 @@ impl Report<'_> {
             (None, _) if after < before => "harms the answer, but more than half of the score is left",
             (None, _) => "does not fool the network",
         };
-        let verdict = target.map_or(String::new(), |(words, _)| words + "; ") + verdict;
+        let verdict = target.map_or(String::new(), |(words, _)| words) + verdict;
         format!(
             "{}: {} at {:.1}/255: {} -> {}; score {before:.3} -> {after:.3}; {verdict}",
             self.path.display(),

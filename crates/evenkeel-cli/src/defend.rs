@@ -58,6 +58,24 @@ pub(crate) struct Evidence {
 }
 
 impl Evidence {
+    /// Of the views that the defence looks through.
+    pub(crate) fn of_views(defence: &DefenceArgs, model: &Model, seed: u64) -> Result<Self> {
+        let detector = DetectorSpec::named("variance")?.with_views(defence.views()?);
+        let detector = detector.with("seed", seed)?.build(model, Heads::default())?;
+        Ok(Self { detector, defended: 0, worse: 0 })
+    }
+
+    /// Warns if the defence hurt on most of the images it changed.
+    pub(crate) fn warn(&self) {
+        if 2 * self.worse > self.defended {
+            let sentence = format!(
+                "warning: on {} of {} defended images the views agree less after the defence than before",
+                self.worse, self.defended
+            );
+            eprintln!("{}", colour::err(&sentence, Tone::Warning));
+        }
+    }
+
     pub(crate) fn measure(
         &mut self,
         model: &Model,
@@ -76,6 +94,13 @@ impl Evidence {
         self.defended += 1;
         self.worse += usize::from(after > before);
         Ok(format!("; views disagreed by {before:.4} before, by {after:.4} after"))
+    }
+}
+
+impl DefenceArgs {
+    /// The evidence for a defence that was asked for.
+    pub(crate) fn evidence(&self, model: &Model, seed: u64) -> Result<Option<Evidence>> {
+        self.defence.as_ref().map(|_| Evidence::of_views(self, model, seed)).transpose()
     }
 }
 
@@ -122,8 +147,6 @@ pub(crate) fn run(mut args: DefendArgs) -> Result<()> {
         }
     };
     let pipeline = if args.seed == 0 { pipeline } else { pipeline.with_seed(args.seed) };
-    let detector = DetectorSpec::named("variance")?.with_views(args.defence.views()?);
-    let detector = detector.with("seed", args.seed)?.build(&model, Heads::default())?;
     let choice = &args.subject.images.choice;
     let mut answering = Answering {
         model: &model,
@@ -132,17 +155,9 @@ pub(crate) fn run(mut args: DefendArgs) -> Result<()> {
         format: args.format,
         results: None,
         found: Vec::new(),
-        evidence: Some(Evidence { detector, defended: 0, worse: 0 }),
+        evidence: Some(Evidence::of_views(&args.defence, &model, args.seed)?),
         json: choice.json,
     };
     choice.each(&pictures, |picture, image, bar| answering.one(picture, &image, bar))?;
-    answering.write_found()?;
-    if let Some(evidence) = answering.evidence.filter(|evidence| 2 * evidence.worse > evidence.defended) {
-        let sentence = format!(
-            "warning: on {} of {} defended images the views agree less after the defence than before",
-            evidence.worse, evidence.defended
-        );
-        eprintln!("{}", colour::err(&sentence, Tone::Warning));
-    }
-    Ok(())
+    answering.end()
 }

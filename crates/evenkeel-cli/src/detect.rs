@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use evenkeel::detect::{
     Calibration, DELTA, Detection, Detector, DetectorKind, DetectorSpec, ErrorEstimate, EstimateRule,
 };
@@ -14,6 +14,7 @@ use crate::images::ImageArgs;
 use crate::knobs::{KnobArgs, table_help};
 use crate::labels::truth;
 use crate::policy::PolicyArgs;
+use crate::progress::next;
 use crate::workbench::{HeadArgs, ModelArgs, names_of};
 
 /// Score images by how their views disagree, raise an alarm, and estimate how wrong the answers are
@@ -75,6 +76,7 @@ impl DetectArgs {
 
 /// Whether any image raised the alarm.
 pub(crate) fn run(args: DetectArgs) -> Result<bool> {
+    args.images.choice.use_threads()?;
     let model = args.model.load()?;
     let file = args.calibration.clone().unwrap_or_else(|| args.model.calibration());
     let calibration = match &args.calibrate {
@@ -107,6 +109,7 @@ pub(crate) fn run(args: DetectArgs) -> Result<bool> {
         }
     };
     if args.images.images.is_empty() && args.calibrate.is_some() {
+        next(&format!("evenkeel detect {} PHOTOS", args.model.model.display()));
         return Ok(false);
     }
     judge(&args, &model, calibration.as_ref())
@@ -122,6 +125,7 @@ fn calibrate(args: &DetectArgs, model: &Model, clean: &String) -> Result<Calibra
     let detector = args.detector(model)?;
     let choice = &args.images.choice;
     let clean = choice.pictures(std::slice::from_ref(clean))?;
+    promised(clean.len(), args.false_alarms)?;
     let (mut scores, mut errors) = (Vec::new(), Vec::new());
     choice.each(&clean, |picture, original, _| {
         let image = model.fit(&original).with_context(|| picture.path.display().to_string())?;
@@ -140,6 +144,13 @@ fn calibrate(args: &DetectArgs, model: &Model, clean: &String) -> Result<Calibra
     Ok(calibration.with_estimate(EstimateRule::fitted(&errors, args.delta)?))
 }
 
+/// Refuses before the work what the number of images cannot promise.
+fn promised(images: usize, share: f64) -> Result<()> {
+    let best = ((1000.0 / (images as f64 + 1.0)).ceil() / 1000.0).min(0.5);
+    let cure = format!("give more clean images, or --false-alarms {best}");
+    Calibration::check_promise(images, share).map_err(|error| anyhow!("{error}; {cure}"))
+}
+
 fn judge(args: &DetectArgs, model: &Model, calibration: Option<&Calibration>) -> Result<bool> {
     let detector = match calibration {
         Some(calibration) => calibration.detector(model, args.heads.load()?)?,
@@ -149,7 +160,7 @@ fn judge(args: &DetectArgs, model: &Model, calibration: Option<&Calibration>) ->
     let rule =
         fitted_rule.or_else(|| model.task.kind().estimates_error.then(|| EstimateRule::plain(args.delta)));
     let (images, choice) = (args.images.pictures()?, &args.images.choice);
-    let mut alarmed = 0;
+    let (mut alarmed, mut notes) = (0, Vec::new());
     choice.each(&images, |picture, original, bar| {
         let path = &picture.path;
         let image = model.fit(&original).with_context(|| path.display().to_string())?;
@@ -173,9 +184,14 @@ fn judge(args: &DetectArgs, model: &Model, calibration: Option<&Calibration>) ->
         let verdict = match alarm {
             Some(true) => colour::out("alarm", Tone::Alarm),
             Some(false) => colour::out("no alarm", Tone::Calm),
-            None => "no threshold (calibrate with --calibrate CLEAN)".to_owned(),
+            None => "no threshold".to_owned(),
         };
-        let error = estimate.as_ref().map_or(String::new(), |e| format!(" {};", e.words(model)));
+        let error = estimate.as_ref().map_or(String::new(), |e| format!(" {};", e.words()));
+        if notes.is_empty() && !choice.json {
+            notes.extend(estimate.as_ref().map(|e| e.note(model)));
+            notes
+                .extend(alarm.is_none().then(|| "no threshold: calibrate with --calibrate CLEAN".to_owned()));
+        }
         let words = format!(
             "{}: {} {score:.4}, {verdict};{error} {}",
             path.display(),
@@ -186,5 +202,6 @@ fn judge(args: &DetectArgs, model: &Model, calibration: Option<&Calibration>) ->
         bar.say(choice.json, &value, &words);
         Ok(())
     })?;
+    notes.iter().for_each(|note| eprintln!("{note}"));
     Ok(alarmed > 0)
 }

@@ -1,7 +1,7 @@
 //! The images a command is about: files, folders, or the samples of a data set; which of them, and what happens to those that cannot be read.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use anyhow::{Context, Result, bail};
 use evenkeel::image::Image;
@@ -80,11 +80,20 @@ impl ImageArgs {
 }
 
 impl ChoiceArgs {
+    /// Sets the threads up, once; before anything else uses any.
+    pub(crate) fn use_threads(&self) -> Result<()> {
+        static ONCE: Once = Once::new();
+        let mut outcome = Ok(());
+        if let Some(threads) = self.threads {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.into());
+            ONCE.call_once(|| outcome = pool.build_global());
+        }
+        Ok(outcome?)
+    }
+
     /// The images chosen of these, and the threads set up.
     pub(crate) fn pictures(&self, given: &[String]) -> Result<Vec<Picture>> {
-        if let Some(threads) = self.threads {
-            rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global()?;
-        }
+        self.use_threads()?;
         let mut all = Vec::new();
         for text in given {
             match data_set(text)? {

@@ -66,11 +66,13 @@ pub(crate) fn run(args: InspectViewsArgs) -> Result<()> {
         if let Some(outputs) = &outputs {
             let share = share_that_differs(outputs, k, &model, &answer, &image, &mut row)?;
             line["differs"] = share.into();
-            let differs = format!("differs on {:.1} % of what the view shows", 100.0 * share);
+            let differs = match row.len() {
+                2 if share > 0.0 => "another answer".to_owned(),
+                2 => "the same answer".to_owned(),
+                _ => format!("differs on {:.1} % of what the view shows", 100.0 * share),
+            };
             words += &format!("{differs}; ");
-            if row.len() > 2 {
-                lines[0] += &format!("; {differs}");
-            }
+            lines[0] += &format!("; {differs}");
         }
         words += &format!("says {}\n", said.words(&classes));
         described.push(line);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use evenkeel::model::Model;
 use evenkeel::task::Truth;
 
@@ -12,8 +12,18 @@ use crate::workbench::read_truth;
 /// The truth about a picture of this (height, width).
 pub(crate) fn truth(model: &Model, given: &str, picture: &Picture, size: (usize, usize)) -> Result<Truth> {
     let class = class(given, &picture.path).with_context(|| given.to_owned())?;
-    let known = class.filter(|class| model.class_info().class(class).is_ok());
+    let known = class.as_ref().map(|class| model.class_info().class(class));
+    if let (Some(Err(error)), true) = (&known, is_table(given)) {
+        bail!("{given}: the class of {}: {error}", picture.path.display());
+    }
+    let known = class.filter(|_| matches!(known, Some(Ok(_))));
     read_truth(model, known.as_deref().unwrap_or(given), &picture.path, size)
+}
+
+/// Whether this is a CSV file.
+fn is_table(given: &str) -> bool {
+    let path = Path::new(given);
+    path.is_file() && path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("csv"))
 }
 
 /// The truth where no labels were given: the data set's class, or else nothing.
@@ -24,8 +34,7 @@ pub(crate) fn of_data_set(model: &Model, picture: &Picture, size: (usize, usize)
 /// The class of a picture in a CSV file of `picture,class` lines, or the folder that holds a picture of that name.
 fn class(given: &str, picture: &Path) -> Result<Option<String>> {
     let path = Path::new(given);
-    let is_csv = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("csv"));
-    if is_csv && path.is_file() {
+    if is_table(given) {
         return Ok(in_table(&std::fs::read_to_string(path)?, picture));
     }
     let Some(name) = picture.file_name().filter(|_| path.is_dir()) else { return Ok(None) };

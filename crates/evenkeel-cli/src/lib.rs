@@ -119,11 +119,18 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
     match outcome {
         Ok(()) if alarm => 3,
         Ok(()) => 0,
+        Err(error) if nobody_reads(&error) => 0,
         Err(error) => {
             eprintln!("error: {}", sentence(&error));
             2
         }
     }
+}
+
+/// Whether the program could not go on printing because the reader had seen enough.
+fn nobody_reads(error: &anyhow::Error) -> bool {
+    let kind = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+    kind == Some(std::io::ErrorKind::BrokenPipe)
 }
 
 /// An error and its causes in one line; a cause that the error before it has already told is not told twice.

@@ -5,7 +5,26 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use evenkeel::detect::Heads;
+use evenkeel::policy::Figures;
 use evenkeel::{Model, Pipeline, Policy};
+
+use crate::colour::{self, Tone};
+
+/// Warns that a policy beside the network chose something else than the flags ask for.
+fn against(path: &Path, policy: &Policy, flag: &str) {
+    let record = policy.figures.as_ref().map_or(String::new(), |figures| format!(" ({figures})"));
+    let sentence = match policy.acts() {
+        true => {
+            format!("{}: chose {}{record}; {flag} asks for something else", path.display(), policy.words())
+        }
+        false => format!(
+            "warning: {}: nothing that was tried on this network was worth what it costs{record}, and {flag} asks for it",
+            path.display()
+        ),
+    };
+    let tone = if policy.acts() { Tone::Calm } else { Tone::Warning };
+    eprintln!("{}", colour::err(&sentence, tone));
+}
 
 /// What decides unless flags do
 #[derive(Debug, clap::Args)]
@@ -25,6 +44,12 @@ impl PolicyArgs {
             (Some(_), Some(flag)) => bail!("{flag} and --policy both say what to do; leave one out"),
             (Some(path), None) => Ok(Some(Policy::load(path, model)?)),
             (None, None) if !self.no_policy => Ok(Policy::beside(network, model)?),
+            (None, Some(flag @ ("--defence" | "--answer" | "--always"))) if !self.no_policy => {
+                if let Some(policy) = Policy::beside(network, model)? {
+                    against(&Policy::path_beside(network), &policy, flag);
+                }
+                Ok(None)
+            }
             _ => Ok(None),
         }
     }
@@ -39,6 +64,10 @@ impl PolicyArgs {
     ) -> Result<Pipeline> {
         let path = self.policy.clone().unwrap_or_else(|| Policy::path_beside(network));
         eprintln!("{}: {}", path.display(), policy.words());
+        if let Some(cost) = policy.figures.as_ref().and_then(Figures::costs_more) {
+            let sentence = format!("warning: by its own record this policy costs more than it gives: {cost}");
+            eprintln!("{}", colour::err(&sentence, Tone::Warning));
+        }
         Ok(policy.pipeline(model.clone(), heads)?)
     }
 }

@@ -20,11 +20,13 @@ use crate::defend::Evidence;
 use crate::images::Picture;
 use crate::knobs::table_help;
 use crate::policy::PolicyArgs;
-use crate::progress::Progress;
+use crate::progress::{Progress, next};
 use crate::workbench::{AnswerArgs, DefenceArgs, Format, InputArgs, check_names, stem_in};
 
 /// The results file that a folder of answers gets where objects are found, which `score instances` reads.
 pub(crate) const RESULTS: &str = "results.json";
+/// How many of a classifier's answers are printed.
+pub(crate) const LISTED: usize = 5;
 
 /// Print a network's predictions for images
 #[derive(Debug, clap::Args)]
@@ -122,12 +124,16 @@ pub(crate) fn run(args: PredictArgs) -> Result<()> {
         format: args.format,
         results: args.results.as_deref(),
         found: Vec::new(),
-        evidence: None,
+        evidence: args.defence.evidence(&model, args.seed)?,
         json: args.subject.images.choice.json,
     };
     let choice = &args.subject.images.choice;
     choice.each(&pictures, |picture, image, bar| answering.one(picture, &image, bar))?;
-    answering.write_found()
+    answering.end()?;
+    if args.out.is_some() && args.decided().is_none() && !Calibration::path_beside(network).exists() {
+        next(&format!("evenkeel detect {} --calibrate CLEAN", network.display()));
+    }
+    Ok(())
 }
 
 /// Answers for images, one after the other.
@@ -170,10 +176,11 @@ impl Answering<'_> {
             "expected_error": verdict.estimate.as_ref().map(|e| e.error),
             "estimate": verdict.estimate.as_ref().map(|e| e.json(model)),
         });
-        let mut words = format!("{}: {}", path.display(), verdict.prediction.words(&model.class_info()));
+        let mut words =
+            format!("{}: {}", path.display(), verdict.prediction.ranking(&model.class_info(), LISTED));
         words += &about(&verdict);
         if let Some(estimate) = &verdict.estimate {
-            words += &format!("; {}", estimate.words(model));
+            words += &format!("; {}", estimate.words());
         }
         if let Some(evidence) = &mut self.evidence {
             words += &evidence.measure(model, &image, &verdict, &mut value)?;
@@ -182,8 +189,11 @@ impl Answering<'_> {
         Ok(())
     }
 
-    /// Writes the objects found on all images.
-    pub(crate) fn write_found(&self) -> Result<()> {
+    /// Writes the objects found on all images, and warns of a defence that hurt.
+    pub(crate) fn end(&self) -> Result<()> {
+        if let Some(evidence) = &self.evidence {
+            evidence.warn();
+        }
         let in_folder = self.out.filter(|_| !self.found.is_empty()).map(|folder| folder.join(RESULTS));
         for file in self.results.into_iter().chain(in_folder.as_deref()) {
             write_atomically(file, Value::from(self.found.clone()).to_string().as_bytes())?;

@@ -51,6 +51,11 @@ impl Progress {
     }
 }
 
+/// Says on a line of standard error of its own which command leads on from here.
+pub(crate) fn next(command: &str) {
+    eprintln!("next: {command}");
+}
+
 impl Drop for Progress {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {

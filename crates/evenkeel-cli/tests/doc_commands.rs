@@ -15,7 +15,7 @@ const OUTSIDE: [&str; 6] =
 /// What is made smaller: the figure in the page, and here.
 const SMALLER: [(&str, &str); 7] = [
     ("--classes 19", "--classes 11"),
-    ("--data labelled-folder data/", "--minutes 0.05 --data labelled-folder data/"),
+    ("--data labelled-folder data/", "--minutes 0.3 --data labelled-folder data/"),
     ("--limit 2", "--limit 1"),
     ("study run my.toml --threads 8", "study run my.toml --quick --limit 1 --out protocol.study"),
     ("demo", "demo --quick --scenes 1 --crops 1 --instances 1 --steps 1"),
@@ -171,8 +171,10 @@ fn links_between_pages_lead_somewhere() {
             if target.contains("://") || target.starts_with('#') {
                 continue;
             }
-            let file = target.split('#').next().unwrap_or_default();
-            assert!(path.parent().expect("a folder").join(file).exists(), "{}: {target}", path.display());
+            let file = path.parent().expect("a folder").join(target.split('#').next().unwrap_or_default());
+            assert!(file.exists(), "{}: {target}", path.display());
+            let inside = file.canonicalize().expect("it exists").starts_with(&docs);
+            assert!(inside || path.ends_with("README.md"), "{}: {target} is not in the book", path.display());
         }
     }
     for folder in [docs.clone(), docs.join("results")] {

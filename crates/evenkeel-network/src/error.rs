@@ -115,7 +115,10 @@ fn list(offenders: &[Offender]) -> String {
 }
 
 fn nearest(near: &[String]) -> String {
-    if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(", ")) }
+    match near.is_empty() {
+        true => "; `evenkeel model inspect NETWORK --tensors` lists those it has".into(),
+        false => format!("; did you mean {}?", near.join(", ")),
+    }
 }
 
 /// What an operator finds wrong with its attributes or inputs.

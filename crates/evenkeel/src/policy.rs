@@ -116,7 +116,33 @@ pub struct Figures {
     pub bare_attacked: Interval,
 }
 
+impl std::fmt::Display for Figures {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { metric, clean, aware, bare_clean, bare_attacked, .. } = self;
+        write!(
+            f,
+            "{metric} clean {:.1} instead of {:.1}, attacked {:.1} instead of {:.1}",
+            clean.value, bare_clean.value, aware.value, bare_attacked.value
+        )
+    }
+}
+
+impl Figures {
+    /// What is lost and won, in words, if more of the clean score is lost than is won under attackers who know of it.
+    pub fn costs_more(&self) -> Option<String> {
+        let lost = self.bare_clean.value - self.clean.value;
+        let won = self.aware.value - self.bare_attacked.value;
+        (lost > 0.0 && lost > won).then(|| self.to_string())
+    }
+}
+
 impl Policy {
+    /// Whether it does anything to an image or its answer.
+    pub fn acts(&self) -> bool {
+        let defends = self.defence.as_ref().is_some_and(|defence| defence.name() != "none");
+        defends || self.answer.as_ref().is_some_and(|answer| !answer.is_plain())
+    }
+
     /// The policy that does nothing, for a model.
     pub fn none(model: &Model) -> Self {
         Self {

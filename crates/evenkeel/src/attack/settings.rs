@@ -273,9 +273,15 @@ pub(crate) fn check_radius(name: &str, norm: Norm, radius_255: Option<f64>) -> R
     match radius_255 {
         Some(value) if norm == Norm::Linf && value > 255.0 * (1.0 + 1e-9) => {
             let plain = value / 255.0;
-            let reason =
-                format!("{plain} is more than the whole range of a pixel value; did you mean {plain}/255?");
-            Err(Error::setting(name, reason))
+            let cure = match plain.fract() == 0.0 && plain <= 255.0 {
+                true => format!("did you mean {plain}/255?"),
+                false => "a radius is a share of it, such as 4/255".into(),
+            };
+            let plain = (plain * 1e4).round() / 1e4;
+            Err(Error::setting(
+                name,
+                format!("{plain} is more than the whole range of a pixel value; {cure}"),
+            ))
         }
         _ => Ok(()),
     }

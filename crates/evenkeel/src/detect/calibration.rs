@@ -38,12 +38,20 @@ pub struct Calibration {
 }
 
 impl Calibration {
+    /// Refuses a false alarm rate that so many clean images cannot promise, saying how many it takes.
+    ///
+    /// # Errors
+    /// If it is not a share, or there are too few images.
+    pub fn check_promise(images: usize, false_alarm_rate: f64) -> Result<()> {
+        rank(images, false_alarm_rate, "the false alarm rate").map(drop)
+    }
+
     /// From the scores of clean images.
     ///
     /// # Errors
     /// As [`threshold_for`], and if there are too few images to promise the rate, saying how many it takes.
     pub fn new(model: &Model, detector: &Detector, scores: &[f64], false_alarm_rate: f64) -> Result<Self> {
-        rank(scores.len(), false_alarm_rate, "the false alarm rate")?;
+        Self::check_promise(scores.len(), false_alarm_rate)?;
         Ok(Self {
             model: model.hash.clone(),
             score: detector.name.clone(),

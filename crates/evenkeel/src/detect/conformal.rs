@@ -27,10 +27,11 @@ pub fn rank(n: usize, delta: f64, what: &str) -> Result<usize> {
         return Ok(rank);
     }
     let least = images_for(delta);
+    let images = if n == 1 { "image" } else { "images" };
     let possible = 100.0 / (n as f64 + 1.0);
     let reason = format!(
-        "{n} images cannot promise {:.4} %; it takes {least}, and {n} can promise {possible:.2} % at best",
-        100.0 * delta
+        "{n} {images} cannot promise {} %; it takes {least}, and {n} can promise {possible:.2} % at best",
+        (1e6 * delta).round() / 1e4
     );
     Err(Error::setting(what, reason))
 }

@@ -152,17 +152,27 @@ impl ErrorEstimate {
         })
     }
 
-    /// The estimate for people.
-    pub fn words(&self, model: &Model) -> String {
-        let fitted = if self.bias_fitted { "" } else { ", bias not fitted" };
+    /// The estimate for people; [`ErrorEstimate::note`] says once what it is.
+    pub fn words(&self) -> String {
         let interval = match self.interval {
             Interval::Within { low, high, images } => format!(
-                "{low:.3} to {high:.3} on {:.0} % of images like the {images} of the calibration",
+                ", {low:.3} to {high:.3} on {:.0} % of images like the {images} of the calibration",
                 100.0 * (1.0 - self.delta)
             ),
-            other => format!("no interval: {}", other.reason()),
+            Interval::Alarm => format!(", no interval: {}", Interval::Alarm.reason()),
+            Interval::NotCalibrated => String::new(),
         };
-        format!("expected error {:.3} ({}{fitted}), {interval}", self.error, model.task.error_words())
+        format!("expected error {:.3}{interval}", self.error)
+    }
+
+    /// What the estimates of a run are, and what they lack.
+    pub fn note(&self, model: &Model) -> String {
+        let fitted = if self.bias_fitted { "" } else { ", bias not fitted" };
+        let lacks = match self.interval {
+            Interval::NotCalibrated => format!("; no interval: {}", Interval::NotCalibrated.reason()),
+            _ => String::new(),
+        };
+        format!("expected error: {}{fitted}{lacks}", model.task.error_words())
     }
 }
 

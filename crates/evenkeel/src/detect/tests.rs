@@ -115,14 +115,14 @@ fn the_error_estimate_follows_its_formula() {
     assert!((estimate.error - (2.0 / std::f64::consts::PI).sqrt() * by_hand).abs() < 1e-12);
     assert!((estimate.theorem_half_width.unwrap() - (20.0f64.ln() / n).sqrt()).abs() < 1e-12);
     assert_eq!(estimate.interval, Interval::NotCalibrated);
-    assert!(estimate.words(&model).contains("no interval") && !estimate.words(&model).contains('±'));
+    assert!(estimate.note(&model).contains("no interval") && !estimate.words().contains('±'));
     let with = EstimateRule { residuals: (1..20).map(|i| 0.01 * f64::from(i)).collect(), ..rule(0.1, 0.05) };
     let with = ErrorEstimate::of(&model, &image, &views, 1, &with).unwrap();
     let Interval::Within { low, high, images: 19 } = with.interval else { panic!("{:?}", with.interval) };
     assert!((high - with.error - 0.19).abs() < 1e-12 && low == (with.error - 0.19).max(0.0));
     assert_eq!(with.json(&model)["interval"]["coverage"], 0.95);
     let alarmed = with.alarmed();
-    assert!(alarmed.json(&model)["interval"].is_null() && alarmed.words(&model).contains("raises the alarm"));
+    assert!(alarmed.json(&model)["interval"].is_null() && alarmed.words().contains("raises the alarm"));
     let more = ErrorEstimate::of(&model, &image, &views, 1, &rule(0.5, 0.05)).unwrap();
     assert!(more.error > estimate.error);
     assert!(ErrorEstimate::of(&model, &image, &views, 1, &rule(0.1, 1.0)).is_err());

@@ -48,8 +48,8 @@ pub struct InputRule {
     /// Whether channels come last in the network's input.
     #[serde(default)]
     pub channels_last: bool,
-    /// (height, width) that images are brought to; left out, they keep theirs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// (height, width) that images are brought to; left out, they keep theirs. In a file "WIDTHxHEIGHT", or the list `[height, width]`.
+    #[serde(default, with = "size_in_words", skip_serializing_if = "Option::is_none")]
     pub size: Option<[usize; 2]>,
     /// How.
     pub resize: ResizeRule,
@@ -62,7 +62,58 @@ fn one() -> usize {
     1
 }
 
+/// A size as people say it, `"640x480"`; the list that older contracts have is read as well.
+mod size_in_words {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Written {
+        Words(String),
+        Sides([usize; 2]),
+    }
+
+    pub(super) fn serialize<S: Serializer>(size: &Option<[usize; 2]>, to: S) -> Result<S::Ok, S::Error> {
+        match size {
+            Some([height, width]) => to.serialize_str(&format!("{width}x{height}")),
+            None => to.serialize_none(),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<[usize; 2]>, D::Error> {
+        let cure = "size: \"WIDTHxHEIGHT\" is needed, such as \"640x480\", or the list [height, width]";
+        match Option::<Written>::deserialize(from).map_err(|_| D::Error::custom(cure))? {
+            None => Ok(None),
+            Some(Written::Sides(sides)) => Ok(Some(sides)),
+            Some(Written::Words(words)) => {
+                let sides = words.split_once('x').map(|(w, h)| Some([h.parse().ok()?, w.parse().ok()?]));
+                sides.flatten().map(Some).ok_or_else(|| D::Error::custom(cure))
+            }
+        }
+    }
+}
+
 impl InputRule {
+    /// Refuses a size that is none, naming the nearest that is.
+    fn check_size(&self) -> Result<()> {
+        if self.multiple == 0 {
+            return Err(Error::setting("input.multiple", "must be at least 1"));
+        }
+        let Some([height, width]) = self.size else { return Ok(()) };
+        if [height, width].iter().all(|side| *side > 0 && side % self.multiple == 0) {
+            return Ok(());
+        }
+        let near = |side: usize| ((side + self.multiple / 2) / self.multiple).max(1) * self.multiple;
+        let reason = format!(
+            "{width}x{height}: both sides must be multiples of {}; {}x{} is near",
+            self.multiple,
+            near(width),
+            near(height)
+        );
+        Err(Error::setting("input.size", reason))
+    }
+
     /// The rule by which pixels become input.
     pub fn pixels(&self) -> PixelRule {
         let source = match self.order {
@@ -206,14 +257,7 @@ impl Contract {
         if !input.std.iter().all(|s| s.is_finite() && *s > 0.0) {
             return Err(Error::setting("input.std", "must be numbers above 0"));
         }
-        if input.multiple == 0
-            || input.size.is_some_and(|s| s.iter().any(|n| *n == 0 || n % input.multiple != 0))
-        {
-            return Err(Error::setting(
-                "input.size",
-                "must be above 0 and a multiple of input.multiple, itself above 0",
-            ));
-        }
+        input.check_size()?;
         self.class_names()?;
         self.palette().map(|_| ())
     }

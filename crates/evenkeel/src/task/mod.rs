@@ -113,6 +113,12 @@ pub trait Task: Send + Sync {
         0.5
     }
 
+    /// Whether an answer is what an attacker wanted said: near enough to the target, and nearer than to the truth.
+    fn meets(&self, answer: &Prediction, target: &Truth, truth: &Truth) -> bool {
+        let near = self.score(answer, target);
+        near >= self.reached() && (near > self.score(answer, truth) || target == truth)
+    }
+
     /// Refuses a truth that is not about an image of this size with so many classes; `what` names it in messages.
     ///
     /// # Errors

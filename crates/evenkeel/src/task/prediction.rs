@@ -45,6 +45,20 @@ impl ClassInfo<'_> {
         self.palette.cloned().unwrap_or_else(|| Palette::of_voc(256))
     }
 
+    /// The names that were perhaps meant, for messages: those that differ in case, hold the text, or have it with one or two letters changed.
+    fn nearest(&self, text: &str) -> String {
+        let text = text.to_lowercase();
+        let far = |name: &String| match name.to_lowercase() {
+            name if name.contains(&text) && text.len() > 2 => 0,
+            name => letters_apart(&name, &text),
+        };
+        let mut near: Vec<_> = self.names.iter().map(|name| (far(name), name)).collect();
+        near.retain(|(far, name)| *far <= 2 && *far < name.len());
+        near.sort();
+        let near: Vec<_> = near.iter().take(3).map(|(_, name)| name.as_str()).collect();
+        if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(", ")) }
+    }
+
     /// A class by number or name.
     ///
     /// # Errors
@@ -53,9 +67,23 @@ impl ClassInfo<'_> {
         let number = text.parse().ok().filter(|class| self.count == 0 || *class < self.count);
         number.or_else(|| self.names.iter().position(|name| name == text)).ok_or_else(|| {
             let reason = "neither a class number nor the name of a class of this model";
-            crate::error::Error::setting(text, reason)
+            crate::error::Error::setting(text, format!("{reason}{}", self.nearest(text)))
         })
     }
+}
+
+/// How many letters must be changed, added or left out to make one word the other.
+fn letters_apart(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut before = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.chars().enumerate() {
+            let change = before + usize::from(x != y);
+            before = row[j + 1];
+            row[j + 1] = change.min(before + 1).min(row[j] + 1);
+        }
+    }
+    row[row.len() - 1]
 }
 
 /// A file that an answer leaves in a folder of answers; its name begins with the picture's own.
@@ -87,6 +115,11 @@ pub trait PredictionData: Any + Debug + Send + Sync {
 
     /// The answer for people, in a line.
     fn words(&self, classes: &ClassInfo<'_>) -> String;
+
+    /// The same with the next best answers, where there are any.
+    fn ranking(&self, classes: &ClassInfo<'_>, _most: usize) -> String {
+        self.words(classes)
+    }
 
     /// The answer for machines.
     fn json(&self, classes: &ClassInfo<'_>) -> Value;
@@ -137,6 +170,11 @@ impl Prediction {
     /// The answer for people, in a line.
     pub fn words(&self, classes: &ClassInfo<'_>) -> String {
         self.0.words(classes)
+    }
+
+    /// The same with the next best answers, `most` in all, where there are any.
+    pub fn ranking(&self, classes: &ClassInfo<'_>, most: usize) -> String {
+        self.0.ranking(classes, most)
     }
 
     /// The answer for machines.

@@ -27,7 +27,7 @@ pub(super) fn run(model: &Path, proposal: &Proposal, answers: &Answers, photo: &
         };
         let said = file
             .model(&contract)
-            .and_then(|model| Ok(model.predict(&model.fit(&image)?)?.words(&model.class_info())));
+            .and_then(|model| Ok(model.predict(&model.fit(&image)?)?.ranking(&model.class_info(), 3)));
         match said {
             Ok(words) => println!("  {:18} {}", preset.name, words),
             Err(error) => println!("  {:18} refused: {error}", preset.name),

@@ -31,7 +31,7 @@ pub static CLASS_SETS: [ClassSet; 7] = [
     },
     ClassSet {
         name: "cityscapes:20",
-        about: "the same, and background",
+        about: "the 19 training classes of Cityscapes, and background",
         text: concat!(include_str!("cityscapes.txt"), "background\n"),
         ids: None,
     },
@@ -43,7 +43,7 @@ pub static CLASS_SETS: [ClassSet; 7] = [
     },
     ClassSet {
         name: "coco:91",
-        about: "the same under COCO's own numbers 0 to 90",
+        about: "the object classes of COCO under its own numbers 0 to 90",
         text: include_str!("coco91.txt"),
         ids: None,
     },

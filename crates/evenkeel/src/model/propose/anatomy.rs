@@ -68,6 +68,7 @@ pub(super) type Map = (usize, usize, usize);
 pub(super) struct Anatomy<'n> {
     graph: &'n Graph,
     made: HashMap<ValueId, Made>,
+    attention: BTreeSet<ValueId>,
     /// (height, width) of the probe.
     pub(super) size: (usize, usize),
 }
@@ -80,7 +81,8 @@ impl<'n> Anatomy<'n> {
             match frame.shapes(network, size) {
                 Ok(made) => {
                     let made = made.into_iter().map(|made| (made.value, made)).collect();
-                    return Ok(Self { graph: network.graph(), made, size });
+                    let all = Self { graph: network.graph(), made, attention: BTreeSet::new(), size };
+                    return Ok(Self { attention: all.attention(), ..all });
                 }
                 Err(error) => refused = Some(error),
             }
@@ -104,11 +106,38 @@ impl<'n> Anatomy<'n> {
         self.made.get(&value).is_some_and(|made| made.dtype.is_float())
     }
 
-    /// A tensor `[1, c, h, w]` of floats whose height and width shrink alike; tokens and channels-last maps are none.
+    /// A tensor `[1, c, h, w]` of floats whose height and width shrink alike; tokens, what attention makes of them, and channels-last maps are none.
     pub(super) fn map(&self, value: ValueId) -> Option<Map> {
         let &[1, c, h, w] = self.shape(value)? else { return None };
-        let stretch = (h as f64 * self.size.1 as f64) / (w as f64 * self.size.0 as f64).max(1.0);
-        (self.floats(value) && (0.6..=1.7).contains(&stretch)).then_some((c, h, w))
+        let expected = w as f64 * self.size.0 as f64 / self.size.1 as f64;
+        let stretch = h as f64 / expected.max(f64::MIN_POSITIVE);
+        // of small maps, borders are a large part
+        let alike = (0.6..=1.7).contains(&stretch) && (h as f64 - expected).abs() <= 3.0;
+        (self.floats(value) && alike && !self.attends(value)).then_some((c, h, w))
+    }
+
+    /// Whether a tensor is made of products of tokens with tokens: neither operand is a weight.
+    pub(super) fn attends(&self, value: ValueId) -> bool {
+        self.attention.contains(&value)
+    }
+
+    /// All that is made of products of two tensors that nodes make, and of what only rearranges or scales them.
+    fn attention(&self) -> BTreeSet<ValueId> {
+        let mut made: Vec<_> = self.made.iter().map(|(&value, made)| (made.node, value)).collect();
+        made.sort_unstable();
+        let mut found = BTreeSet::new();
+        for (node, value) in made {
+            let attends = match &*self.graph.nodes[node].operator {
+                "MatMul" | "Attention" => self.sources(value).len() > 1,
+                "Softmax" | "Transpose" | "Reshape" | "Add" | "Mul" | "Div" | "Where" | "Identity"
+                | "Cast" => self.sources(value).iter().any(|source| found.contains(source)),
+                _ => false,
+            };
+            if attends {
+                found.insert(value);
+            }
+        }
+        found
     }
 
     /// The same with more than one cell.

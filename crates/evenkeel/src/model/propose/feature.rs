@@ -61,15 +61,34 @@ pub(super) fn scores(anatomy: &Anatomy<'_>, output: ValueId) -> Known<ValueId> {
 /// A classifier's: the last map before what pools or flattens it.
 pub(super) fn of_classifier(anatomy: &Anatomy<'_>, scores: ValueId) -> Vec<Candidate> {
     let Some(last) = anatomy.latest(scores, |_| true) else { return Vec::new() };
-    let mut found = vec![candidate(anatomy, &[last], "the last map before it is pooled to one vector")];
+    let mut found = Vec::new();
+    match of_tokens(anatomy, scores, last) {
+        Some(vector) => {
+            let why = "the vector that the class scores are made from: what a transformer makes of its tokens is no map";
+            found.push(candidate(anatomy, &[vector], why));
+            found.push(candidate(anatomy, &[last], "the last map, before it is cut into tokens"));
+        }
+        None => found.push(candidate(anatomy, &[last], "the last map before it is pooled to one vector")),
+    }
     let mut finer = last;
-    for _ in 0..2 {
+    while found.len() < 3 {
         let Some((_, h, _)) = anatomy.grid(finer) else { break };
         let Some(next) = anatomy.latest(finer, |(c, other, _)| other > h && c > 3) else { break };
         finer = next;
         found.push(candidate(anatomy, &[finer], "the last map at the next finer resolution"));
     }
     found
+}
+
+/// The vector that a transformer's class scores are made from; `None` if no attention lies between the last map and the scores.
+fn of_tokens(anatomy: &Anatomy<'_>, scores: ValueId, map: ValueId) -> Option<ValueId> {
+    let (after, before) = (anatomy.ancestors(scores, |v| v != map), anatomy.ancestors(map, |_| true));
+    let between = || after.iter().rev().copied().filter(|v| !before.contains(v));
+    if !between().any(|v| anatomy.attends(v)) {
+        return None;
+    }
+    let classes = anatomy.shape(scores)?.get(1)?;
+    between().find(|&v| matches!(anatomy.shape(v), Some([1, width]) if width != classes))
 }
 
 /// A segmenter's: the class scores before the last enlargement.

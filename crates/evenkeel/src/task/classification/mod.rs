@@ -116,6 +116,13 @@ impl PredictionData for ClassAnswer {
         format!("{}{percent}", classes.word(self.class))
     }
 
+    fn ranking(&self, classes: &ClassInfo<'_>, most: usize) -> String {
+        let percent =
+            |p: f32| if p < 0.1 { format!("{:.1}", 100.0 * p) } else { format!("{:.0}", 100.0 * p) };
+        let one = |(class, p): (usize, f32)| format!("{} {} %", classes.word(class), percent(p));
+        self.top(most).into_iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+
     fn json(&self, classes: &ClassInfo<'_>) -> Value {
         let one = |(class, probability): (usize, f32)| json!({ "class": class, "name": classes.name(class), "probability": probability });
         json!({
@@ -193,11 +200,31 @@ impl Task for Classification {
     }
 
     fn read_truth(&self, source: &TruthSource<'_>) -> Result<Truth> {
-        Ok(Truth::of_class(source.classes.class(source.given)?))
+        let class = source.classes.class(source.given);
+        let path = std::path::Path::new(source.given);
+        if class.is_err() && path.exists() {
+            let reason = format!(
+                "says nothing about {}; a class, lines of `picture,class` or folders called as classes do",
+                source.picture.display()
+            );
+            return Err(Error::File { path: path.to_owned(), reason });
+        }
+        if class.is_err() && (path.extension().is_some() || source.given.contains(std::path::MAIN_SEPARATOR))
+        {
+            let reason = "there is no such file or folder, and no class of this name".into();
+            return Err(Error::File { path: path.to_owned(), reason });
+        }
+        Ok(Truth::of_class(class?))
     }
 
     fn target(&self, wish: &str, truth: &Truth, classes: &ClassInfo<'_>, seed: u64) -> Result<Option<Truth>> {
         if wish != "permuted" {
+            if wish.starts_with("vanish:") || wish.starts_with("recast:") {
+                return Err(Error::setting(
+                    "target",
+                    "is about objects, and a classifier finds none; a class is needed",
+                ));
+            }
             return Ok(Some(Truth::of_class(classes.class(wish)?)));
         }
         let class = truth.class().ok_or_else(|| truth.mismatch("truth of a classifier", "one class"))?;

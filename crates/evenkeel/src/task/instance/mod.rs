@@ -242,6 +242,19 @@ impl Task for Instances {
         }
     }
 
+    /// What the target lacks must be gone: one person left of ten objects is still a person.
+    fn meets(&self, answer: &Prediction, target: &Truth, truth: &Truth) -> bool {
+        let (near, far) = (self.score(answer, target), self.score(answer, truth));
+        let (Some(said), Some(wanted), Some(is)) =
+            (answer.instances(), target.instances(), truth.instances())
+        else {
+            return false;
+        };
+        let has = |objects: &[Instance], class: usize| objects.iter().any(|object| object.class == class);
+        let left = confident(said).iter().any(|o| has(is, o.class) && !has(wanted, o.class));
+        !left && near >= self.reached() && (near > far || target == truth)
+    }
+
     fn check_truth(&self, truth: &Truth, classes: usize, _: (usize, usize), what: &str) -> Result<()> {
         match objects_of(truth)?.iter().find(|object| object.class >= classes && classes > 0) {
             Some(wild) => Err(Error::UnknownClass { what: what.into(), label: wild.class, classes }),

@@ -74,6 +74,12 @@ impl Task for Semantic {
     }
 
     fn classes(&self, scores: &Tensor) -> Result<usize> {
+        if let &[_, classes] = scores.shape() {
+            let reason = format!(
+                "the output has one score for each of {classes} classes and no map of them: declare the task `classification`"
+            );
+            return Err(Error::setting("task semantic", reason));
+        }
         class_count(scores, self.name())
     }
 
@@ -112,6 +118,11 @@ impl Task for Semantic {
 
     fn read_truth(&self, source: &TruthSource<'_>) -> Result<Truth> {
         let path = source.file(&ENDINGS)?;
+        if !path.is_file() {
+            let reason =
+                "there is no such file: a segmenter's truth is a label map or a folder of them".into();
+            return Err(Error::File { path, reason });
+        }
         let map = match source.classes.palette {
             Some(palette) => LabelMap::load_painted(&path, palette)?,
             None => LabelMap::load(&path)?,
