@@ -35,6 +35,7 @@ pub(super) fn proposal(model: &Path, proposal: &Proposal, answers: &Answers) {
     let asked = answers.size.map(|size| (size, String::from("as you say")));
     match asked.or_else(|| proposal.size.as_ref().map(|known| (known.value, known.why.clone()))) {
         Some((size, why)) => line("size", &size::words(size), &why),
+        None if proposal.multiple.value == 1 => line("size", "any", &proposal.multiple.why),
         None => line("size", &format!("any multiple of {}", proposal.multiple.value), &proposal.multiple.why),
     }
     if answers.resize.is_none() {

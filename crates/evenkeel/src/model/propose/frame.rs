@@ -20,7 +20,7 @@ pub(super) fn sizes(
     task: Option<&str>,
 ) -> (Option<Known<(usize, usize)>>, Known<usize>) {
     let (h, w) = anatomy.size;
-    let one = || Known::new(1, "it runs at sizes that are multiples of nothing");
+    let one = || Known::new(1, "it runs at odd sizes too");
     if let (Some(h), Some(w)) = frame.fixed {
         return (Some(Known::new((h, w), "the file fixes it")), one());
     }
@@ -64,7 +64,10 @@ pub(super) fn resize(task: Option<&str>, head: Option<&str>, sized: bool) -> Kno
             Known::new(ResizeRule::Crop, "as classifiers are tested: the middle of the image")
         }
         _ if sized => Known::new(ResizeRule::Stretch, "every pixel gets an answer"),
-        _ => Known::new(ResizeRule::Stretch, "images keep their size, down to the next multiple"),
+        _ => Known::new(
+            ResizeRule::Stretch,
+            "images keep their size, or the next smaller that the network takes",
+        ),
     }
 }
 

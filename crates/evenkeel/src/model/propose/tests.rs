@@ -46,7 +46,6 @@ fn exports_of_both_kinds_are_read() {
             21,
         ),
         ("deeplabv3_mobilenet_v3_large_dynamo", "semantic", "upsample_bilinear2d_1", "conv2d_69", 21),
-        VIT,
     ];
     for (name, task, output, feature, classes) in cases {
         let path = testdata("propose").join(format!("{name}.onnx"));
@@ -58,6 +57,29 @@ fn exports_of_both_kinds_are_read() {
         let questions = proposal.contract(&Answers::default()).unwrap().unwrap_err();
         let fields: Vec<_> = questions.iter().map(|question| question.field).collect();
         assert_eq!(fields, ["order", "scale", "mean", "std"], "{name}: only pixels cannot be known");
+    }
+}
+
+/// Of timm's networks: the vector of a transformer, the last map of a convolutional one; never what attention makes of tokens.
+#[test]
+fn transformers_and_other_families_are_read() {
+    let cases: [(&str, &[usize], &[usize]); 3] = [
+        ("vit_tiny", &[1, 192], &[1, 192, 14, 14]),
+        ("swin_tiny", &[1, 768], &[1, 96, 56, 56]),
+        ("mobilenetv3_small", &[1, 576, 7, 7], &[1, 288, 14, 14]),
+    ];
+    for (family, best, next) in cases {
+        for exporter in ["legacy", "dynamo"] {
+            let name = format!("{family}_{exporter}");
+            let path = testdata("propose").join(format!("{name}.onnx"));
+            let proposal = Proposal::of_file(&path).unwrap();
+            let task = proposal.task.as_ref().map(|task| task.value);
+            assert_eq!((task, proposal.classes), (Some("classification"), Some(1000)), "{name}");
+            let shapes: Vec<_> =
+                proposal.features.iter().map(|feature| feature.shapes[0].as_slice()).collect();
+            assert!(shapes.len() > 1 && shapes[0] == best && shapes[1] == next, "{name}: {shapes:?}");
+            check_candidates(&proposal, &Network::load(&path).unwrap(), &name);
+        }
     }
 }
 
