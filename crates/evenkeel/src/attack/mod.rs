@@ -65,8 +65,8 @@ impl<'a> Scenario<'a> {
         Self { pipeline: Some(pipeline), ..Self::new(&pipeline.model, image, truth) }
     }
 
-    /// Whether an answer does what the attacker wants: it is the target's more than the truth's, or, without a target, less than half of the score before is left. A class is either
-    /// lost or not; a label map that is a little worse has fooled nobody.
+    /// Whether an answer does what the attacker wants: it is the target's more than the truth's, or, without a target, less than half of the score before
+    /// is left. A class is either lost or not; a label map that is a little worse has fooled nobody.
     pub fn reached(&self, before: &Prediction, after: &Prediction) -> bool {
         let task = &self.model.task;
         match self.target {
