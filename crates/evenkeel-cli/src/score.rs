@@ -10,6 +10,8 @@ use evenkeel_data::metric::{
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
+use evenkeel::task::regression::RegressionRule;
+
 use crate::predict::RESULTS;
 
 /// Score results against the truth, in agreement with the official tools
@@ -87,9 +89,12 @@ struct RegressionArgs {
     ground_truth: PathBuf,
     /// Folder of predicted maps, named as the true ones, or the folder of `predict --out`
     predictions: PathBuf,
-    /// What one step of a PNG's numbers is worth (KITTI depth: 0.00390625)
-    #[arg(long, default_value_t = 1.0 / 65535.0, value_name = "VALUE")]
-    png_scale: f64,
+    /// What the numbers of a PNG span, from 0 to the highest: the range in the network's contract
+    #[arg(long, default_value = "0,1", value_name = "LOW,HIGH", value_parser = range)]
+    range: [f32; 2],
+    /// What one step of a PNG's numbers is worth, instead of a range (KITTI depth: 0.00390625)
+    #[arg(long, value_name = "VALUE", conflicts_with = "range")]
+    png_scale: Option<f64>,
     /// A 0 in a true PNG means that nothing is known there
     #[arg(long)]
     zero_is_unknown: bool,
@@ -212,18 +217,34 @@ fn classes(args: &ClassesArgs) -> Result<()> {
 /// A confusion matrix of more classes is left to --json.
 const SHOWN_CLASSES: usize = 25;
 
+/// `LOW,HIGH`.
+fn range(text: &str) -> Result<[f32; 2], String> {
+    let ends = text
+        .split_once(',')
+        .and_then(|(low, high)| Some([low.trim().parse().ok()?, high.trim().parse().ok()?]));
+    ends.ok_or_else(|| format!("write it as LOW,HIGH, not {text}"))
+}
+
 fn regression(args: &RegressionArgs) -> Result<()> {
-    ensure!(args.png_scale.is_finite() && args.png_scale > 0.0, "--png-scale must be above 0");
+    let rule = RegressionRule {
+        range: Some(args.range),
+        step: args.png_scale,
+        unknown: args.zero_is_unknown.then_some(0),
+        ..RegressionRule::default()
+    };
+    rule.check()?;
     let comparison = ValueComparison {
         truth: &args.ground_truth,
         predicted: &args.predictions,
-        png_scale: args.png_scale,
-        zero_is_unknown: args.zero_is_unknown,
+        rule,
         plan: args.common.plan(),
         skip_bad: args.common.skip_bad,
     };
     let (score, skipped) = comparison.score()?;
-    let without = left_out(score.images(), score.unlabelled(), &skipped)?;
+    let mut without = left_out(score.images(), score.unlabelled(), &skipped)?;
+    if score.unanswered() > 0 {
+        without += &format!("; {} labelled cells without an answer (NaN) are left out", score.unanswered());
+    }
     let of = |metric| {
         let (figure, interval) = score.figure(metric, CONFIDENCE);
         (metric, figure, interval)
@@ -233,6 +254,7 @@ fn regression(args: &RegressionArgs) -> Result<()> {
     let report = json!({
         "images": score.images(),
         "unlabelled": score.unlabelled(),
+        "unanswered_cells": score.unanswered(),
         "figures": values,
         "intervals": intervals,
     });

@@ -1,11 +1,17 @@
 //! Maps of values and a classifier's answers in files against numpy, to 1e-9.
 
+use evenkeel::task::regression::RegressionRule;
 use evenkeel_data::metric::{Bootstrap, ClassComparison, Metric, ValueComparison};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 fn testdata() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/metrics/values")
+}
+
+/// PNGs hold [0, 1].
+fn unit() -> RegressionRule {
+    RegressionRule { range: Some([0.0, 1.0]), ..RegressionRule::default() }
 }
 
 fn expected(name: &str) -> Value {
@@ -30,8 +36,7 @@ fn maps_of_values_score_as_numpy_says() {
         let comparison = ValueComparison {
             truth: &folder.join("truth"),
             predicted: &folder.join("predicted"),
-            png_scale: 1.0 / 65535.0,
-            zero_is_unknown: false,
+            rule: unit(),
             plan: Bootstrap { seed: 0, replicates: 50 },
             skip_bad: false,
         };
@@ -85,8 +90,7 @@ fn broken_maps_are_named_all_at_once() {
     let comparison = |skip_bad| ValueComparison {
         truth: Box::leak(at("truth").into_boxed_path()),
         predicted: Box::leak(at("said").into_boxed_path()),
-        png_scale: 1.0,
-        zero_is_unknown: false,
+        rule: unit(),
         plan: Bootstrap::NONE,
         skip_bad,
     };

@@ -194,7 +194,7 @@ fn judged(answer: Option<&Evaluated>) -> Vec<(&'static str, Value)> {
         Some(Tally::Class { truth, said: s, .. }) => (class, said) = (Some(*truth as i64), Some(*s as i64)),
         Some(Tally::Pixels { right, truth, predicted, .. }) => lists = [right, truth, predicted],
         Some(Tally::Instances(score)) => objects = score.counts().map(|count| Some(count as i64)),
-        Some(Tally::Values(_)) | None => {}
+        Some(Tally::Values(_) | Tally::Score(_)) | None => {}
     }
     // an image of which nothing is known has no score
     let scored = answer.filter(|a| a.tally.is_labelled());

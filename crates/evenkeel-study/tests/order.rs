@@ -16,13 +16,13 @@ fn rust_files(folder: &Path, all: &mut Vec<PathBuf>) {
     }
 }
 
-/// The modules that a line names by `crate::`: `use crate::store::Key`, `crate::{record::Entry, store}`, `pub(in crate::run)`.
-fn named(line: &str) -> Vec<String> {
+/// The modules that a statement names by `crate::`: `use crate::store::Key`, `crate::{record::Entry, store}`, `pub(in crate::run)`.
+fn named(statement: &str) -> Vec<String> {
     let word = |text: &str| -> String {
         text.trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
     };
     let mut all = Vec::new();
-    for rest in line.split("crate::").skip(1) {
+    for rest in statement.split("crate::").skip(1) {
         match rest.strip_prefix('{') {
             Some(list) => all.extend(list.split([',', '{', '}']).map(word)),
             None => all.push(word(rest)),
@@ -31,11 +31,15 @@ fn named(line: &str) -> Vec<String> {
     all
 }
 
-/// Lines of code that go against the order: (file, line).
+/// Statements that go against the order; a list of imports may go over several lines.
 fn against(source: &str, own: usize) -> Vec<String> {
-    let code = source.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let code: Vec<&str> = source.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
     let later = |name: String| ORDER.iter().position(|m| *m == name).is_some_and(|place| place > own);
-    code.filter(|line| named(line).into_iter().any(later)).map(str::to_string).collect()
+    let code = code.join(" ");
+    code.split(';')
+        .filter(|one| named(one).into_iter().any(later))
+        .map(|one| one.trim().to_string())
+        .collect()
 }
 
 #[test]
@@ -65,7 +69,12 @@ fn modules_depend_one_way() {
 #[test]
 fn a_cycle_would_be_seen() {
     let record = ORDER.iter().position(|m| *m == "record").unwrap();
-    for line in ["use crate::store::Store;", "use crate::{Error, run::Study};", "    crate::report::page()"] {
+    for line in [
+        "use crate::store::Store;",
+        "use crate::{Error, run::Study};",
+        "    crate::report::page()",
+        "use crate::{\n    Error,\n    store::Store,\n};",
+    ] {
         assert_eq!(against(line, record).len(), 1, "{line}");
     }
     for line in ["use crate::experiment::Design;", "use crate::{Error, Result};", "//! see [`crate::rows`]"] {

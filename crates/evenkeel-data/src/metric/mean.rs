@@ -4,6 +4,21 @@
 
 use super::bootstrap::Tally;
 use super::exact_sum::ExactSum;
+use super::table::{Better, Metric, TaskTally, Unit};
+
+/// What sums up a task that has no metric of its own.
+pub(super) const MEAN_SCORE: Metric = Metric {
+    name: "mean-score",
+    title: "mean score",
+    about: "mean over images of how right the answer is, from 0 to 1 (tasks without a metric of their own)",
+    tasks: &[],
+    better: Better::Higher,
+    unit: Unit::Share,
+    figure: Some(|tally| match tally {
+        TaskTally::Scores(scores) => scores.value(),
+        _ => None,
+    }),
+};
 
 /// Running mean of finite values.
 #[derive(Clone, Debug, Default)]

@@ -72,6 +72,8 @@ pub(super) const MAX_F: Metric = metric(
 #[serde(from = "Stored", into = "Stored")]
 pub struct ValueTally {
     cells: u64,
+    /// Labelled cells that have no answer, which count for nothing else.
+    unanswered: u64,
     absolute: ExactSum,
     squared: ExactSum,
     positive: u64,
@@ -85,6 +87,8 @@ pub struct ValueTally {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Stored {
     cells: u64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    unanswered: u64,
     absolute: f64,
     squared: f64,
     positive: u64,
@@ -94,21 +98,27 @@ struct Stored {
     levels: Option<[Vec<u64>; 2]>,
 }
 
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 impl ValueTally {
-    /// The tally of one image: a prediction for each cell, and what is true; cells whose truth is not finite count for nothing.
-    /// `None` if the lengths differ or a prediction is not finite.
+    /// The tally of one image: a prediction for each cell, and what is true; cells whose truth is not finite count for nothing, and of those without an answer
+    /// (NaN: what a network that crops was not shown) only their number is kept.
+    /// `None` if the lengths differ, a prediction is infinite, or no labelled cell has an answer.
     pub fn of(predicted: &[f64], truth: &[f64]) -> Option<Self> {
         if predicted.len() != truth.len() {
             return None;
         }
         let mut all = Self { levels: Some(Box::new([[0; LEVELS]; 2])), ..Self::default() };
         for (&p, &t) in predicted.iter().zip(truth).filter(|(_, t)| t.is_finite()) {
-            if !p.is_finite() {
-                return None;
+            match p {
+                _ if p.is_nan() => all.unanswered += 1,
+                _ if p.is_infinite() => return None,
+                _ => all.push(p, t),
             }
-            all.push(p, t);
         }
-        Some(all)
+        (all.cells > 0 || all.unanswered == 0).then_some(all)
     }
 
     fn push(&mut self, predicted: f64, truth: f64) {
@@ -132,6 +142,11 @@ impl ValueTally {
     /// Labelled cells.
     pub fn cells(&self) -> u64 {
         self.cells
+    }
+
+    /// Labelled cells without an answer, which are left out of every figure.
+    pub fn unanswered(&self) -> u64 {
+        self.unanswered
     }
 
     /// Mean absolute error.
@@ -178,6 +193,7 @@ impl Tally for ValueTally {
             self.levels = Some(Box::new([[0; LEVELS]; 2]));
         }
         self.cells += image.cells * times;
+        self.unanswered += image.unanswered * times;
         self.positive += image.positive * times;
         self.within += image.within * times;
         self.absolute.add_sum(&image.absolute, times);
@@ -204,6 +220,7 @@ impl From<ValueTally> for Stored {
     fn from(tally: ValueTally) -> Self {
         Self {
             cells: tally.cells,
+            unanswered: tally.unanswered,
             absolute: tally.absolute.value(),
             squared: tally.squared.value(),
             positive: tally.positive,
@@ -228,6 +245,7 @@ impl From<Stored> for ValueTally {
             .and_then(|[below, above]| Some(Box::new([below.try_into().ok()?, above.try_into().ok()?])));
         Self {
             cells: stored.cells,
+            unanswered: stored.unanswered,
             absolute: sum(stored.absolute),
             squared: sum(stored.squared),
             positive: stored.positive,
@@ -251,7 +269,10 @@ mod tests {
         assert_eq!(tally.max_f(), None, "4 is not in [0, 1]");
         let perfect = ValueTally::of(&[0.0, 1.0, 0.9], &[0.0, 1.0, 1.0]).unwrap();
         assert_eq!(perfect.max_f(), Some(1.0));
-        assert_eq!(ValueTally::of(&[nan], &[1.0]), None);
+        assert_eq!(ValueTally::of(&[nan], &[1.0]), None, "nothing is answered");
+        assert_eq!(ValueTally::of(&[f64::INFINITY, 1.0], &[1.0, 1.0]), None);
+        let half = ValueTally::of(&[nan, 3.0], &[1.0, 1.0]).unwrap();
+        assert_eq!((half.cells(), half.unanswered(), half.mae()), (1, 1, Some(2.0)));
         assert_eq!(ValueTally::of(&[nan], &[nan]).unwrap().mae(), None, "nothing labelled, nothing scored");
     }
 

@@ -6,6 +6,7 @@ use super::accuracy::{ACCURACY, Accuracy, TOP5};
 use super::bootstrap::{Bootstrap, Interval, Resampled, Tally, key_of};
 use super::calibration::{CALIBRATION_ERROR, Calibration};
 use super::instance::{InstanceScore, MASK_AP, MASK_AP50};
+use super::mean::{MEAN_SCORE, Mean};
 use super::regression::{ABS_REL, DELTA, MAE, MAX_F, RMSE, ValueTally};
 use super::segmentation::{ClassOverlap, MIOU, PIXEL_ACCURACY};
 use super::{corruption_error, ranking};
@@ -20,7 +21,7 @@ pub struct Metric {
     pub title: &'static str,
     /// What it is, in a line.
     pub about: &'static str,
-    /// The tasks whose answers it measures; none for what measures detectors or whole studies.
+    /// The tasks whose answers it measures; none for what measures detectors or whole studies, and for what measures any task.
     pub tasks: &'static [&'static str],
     /// Which way is good.
     pub better: Better,
@@ -67,7 +68,7 @@ impl Unit {
 }
 
 /// Every metric; of a task's the first is the one that sums it up.
-pub static METRICS: [Metric; 16] = [
+pub static METRICS: [Metric; 17] = [
     ACCURACY,
     TOP5,
     CALIBRATION_ERROR,
@@ -80,6 +81,7 @@ pub static METRICS: [Metric; 16] = [
     ABS_REL,
     DELTA,
     MAX_F,
+    MEAN_SCORE,
     ranking::AUROC,
     ranking::AVERAGE_PRECISION,
     ranking::FPR95,
@@ -92,9 +94,11 @@ impl Metric {
         METRICS.iter().find(|metric| metric.name == name)
     }
 
-    /// The metrics of a task, the one that sums it up first.
+    /// The metrics of a task, the one that sums it up first; of one without metrics of its own the mean score.
     pub fn of_task(task: &str) -> impl Iterator<Item = &'static Self> {
-        METRICS.iter().filter(move |metric| metric.tasks.contains(&task))
+        let own: Vec<&Self> = METRICS.iter().filter(|metric| metric.tasks.contains(&task)).collect();
+        let any = own.is_empty().then(|| Self::named(MEAN_SCORE.name)).flatten();
+        own.into_iter().chain(any)
     }
 
     /// The figure of a tally.
@@ -160,6 +164,8 @@ pub enum TaskTally {
     Objects(InstanceScore),
     /// Of maps of values.
     Values(Box<ValueTally>),
+    /// Of scores alone, for tasks that tally nothing else.
+    Scores(Mean),
 }
 
 /// What the answers of a classifier add up to.
@@ -177,7 +183,7 @@ impl TaskTally {
         match self {
             Self::Pixels(overlap) => overlap.counts()[1].iter().any(|pixels| *pixels > 0),
             Self::Values(values) => values.cells() > 0,
-            Self::Classes(_) | Self::Objects(_) => true,
+            Self::Classes(_) | Self::Objects(_) | Self::Scores(_) => true,
         }
     }
 
@@ -188,6 +194,7 @@ impl TaskTally {
             Self::Pixels(overlap) => Self::Pixels(ClassOverlap::empty(overlap.counts()[0].len())),
             Self::Objects(_) => Self::Objects(InstanceScore::new()),
             Self::Values(_) => Self::Values(Box::default()),
+            Self::Scores(_) => Self::Scores(Mean::default()),
         }
     }
 
@@ -214,6 +221,7 @@ impl Tally for TaskTally {
             }
             (Self::Pixels(mine), Self::Pixels(theirs)) => mine.add(theirs, times),
             (Self::Values(mine), Self::Values(theirs)) => mine.add(theirs, times),
+            (Self::Scores(mine), Self::Scores(theirs)) => mine.add(theirs, times),
             (Self::Objects(mine), Self::Objects(theirs)) => {
                 (0..times).for_each(|_| mine.merge(theirs.clone()))
             }
@@ -232,11 +240,15 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), METRICS.len());
-        for task in ["classification", "semantic", "instance", "regression"] {
-            assert!(Metric::of_task(task).count() > 1, "{task}");
-            assert!(Metric::of_task(task).all(|metric| metric.figure.is_some()), "{task}");
+        for task in evenkeel::task::TASKS {
+            let own: Vec<&Metric> = Metric::of_task(task.name).collect();
+            assert!(own.len() > 1 && own.iter().all(|metric| metric.figure.is_some()), "{}", task.name);
+            assert_eq!(own[0].name, task.figure, "the metric that sums a task up stands first");
         }
-        assert!(METRICS.iter().all(|m| m.figure.is_some() != m.tasks.is_empty()));
+        let every = Metric::of_task("counting").map(|metric| metric.name);
+        assert_eq!(every.collect::<Vec<_>>(), ["mean-score"], "a task without metrics of its own");
+        let any = |m: &Metric| m.figure.is_some() && m.tasks.is_empty();
+        assert_eq!(METRICS.iter().filter(|m| any(m)).count(), 1);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Scores of maps of values in files: a folder of predictions against a folder of truths, `.npy` arrays or grey PNGs.
 //!
-//! Files are matched by name without ending; `NAME.values.npy`, as `evenkeel predict --out` writes it, is NAME's. A PNG's numbers (up to 16 bits) times a scale are its values. Cells whose truth
-//! is not finite count for nothing; in a PNG of truths the number 0 may be declared to mean that. Every fault of either folder is found before figures are given.
+//! Files are matched by name without ending; `NAME.values.npy`, as `evenkeel predict --out` writes it, is NAME's. What a PNG's numbers mean, the rule of a contract says; a number may
+//! stand for "unknown" in PNGs of truths. Cells whose truth is not finite count for nothing, cells without an answer (NaN) are left out and counted. Every fault of either folder is found before figures are given.
 
 use super::bootstrap::{Bootstrap, Interval, Resampled, key_of};
 use super::regression::ValueTally;
@@ -10,7 +10,7 @@ use crate::dataset::Offender;
 use crate::dataset::files::broken;
 use crate::dataset::walk::{files_under, has_ending, stem_of};
 use crate::{Error, Result};
-use evenkeel::LabelMap;
+use evenkeel::task::regression::{RegressionRule, png_values};
 use evenkeel_network::format::npz;
 use evenkeel_network::tensor::Tensor;
 use rayon::prelude::*;
@@ -27,10 +27,8 @@ pub struct ValueComparison<'a> {
     pub truth: &'a Path,
     /// The predicted ones.
     pub predicted: &'a Path,
-    /// What one step of a PNG's numbers is worth.
-    pub png_scale: f64,
-    /// Whether a 0 in a true PNG means that nothing is known there.
-    pub zero_is_unknown: bool,
+    /// What the numbers of PNGs mean; which of them stands for "unknown" is about true ones only.
+    pub rule: RegressionRule,
     /// Resampling for confidence intervals.
     pub plan: Bootstrap,
     /// Leave offenders out instead of refusing.
@@ -73,6 +71,14 @@ impl ValueScore {
         self.unlabelled
     }
 
+    /// Labelled cells without an answer, which are left out.
+    pub fn unanswered(&self) -> u64 {
+        match self.tally.whole() {
+            TaskTally::Values(values) => values.unanswered(),
+            _ => 0,
+        }
+    }
+
     /// A metric of the table with its interval.
     pub fn figure(&self, metric: &Metric, confidence: f64) -> (Option<f64>, Option<Interval>) {
         let interval = self.tally.interval(confidence, |tally| metric.value(tally));
@@ -95,6 +101,18 @@ fn bare(path: &Path) -> String {
     stem.strip_suffix(".values").unwrap_or(&stem).to_string()
 }
 
+/// The file that counts for each name: of NAME.values.npy, NAME.values.png, NAME.npy and NAME.png the first that is there.
+fn by_name(files: Vec<PathBuf>) -> BTreeMap<String, PathBuf> {
+    let rank = |path: &Path| (stem_of(path).ends_with(".values"), has_ending(path, &["npy"]));
+    let mut named: BTreeMap<String, PathBuf> = BTreeMap::new();
+    for path in files {
+        if named.get(&bare(&path)).is_none_or(|known| rank(&path) > rank(known)) {
+            named.insert(bare(&path), path);
+        }
+    }
+    named
+}
+
 impl ValueComparison<'_> {
     /// The score, and the offenders that were left out. Without `skip_bad` any offender is an error that lists all.
     pub fn score(&self) -> Result<(ValueScore, Vec<Offender>)> {
@@ -104,14 +122,9 @@ impl ValueComparison<'_> {
                 Offender::new(self.truth, "there is no .npy or .png in it", "give a folder of true maps");
             return Err(Error::Offenders(vec![offender]));
         }
-        let mut predicted: BTreeMap<String, PathBuf> = BTreeMap::new();
-        for path in files_under(self.predicted, &ENDINGS)? {
-            // of NAME.values.npy, NAME.values.png and NAME.png, all of the same answer, the first that is there counts
-            let rank = |path: &Path| (stem_of(path).ends_with(".values"), has_ending(path, &["npy"]));
-            if predicted.get(&bare(&path)).is_none_or(|known| rank(&path) > rank(known)) {
-                predicted.insert(bare(&path), path);
-            }
-        }
+        // pictures may lie beside their truths
+        let truths: Vec<PathBuf> = by_name(truths).into_values().collect();
+        let predicted = by_name(files_under(self.predicted, &ENDINGS)?);
         let compared: Vec<_> = truths.par_iter().map(|truth| self.compare(truth, &predicted)).collect();
         let (mut score, mut offenders) = (ValueScore::new(self.plan), Vec::new());
         for (path, found) in truths.iter().zip(compared) {
@@ -140,34 +153,31 @@ impl ValueComparison<'_> {
             let fault = format!("has no prediction in {}", self.predicted.display());
             return Err(Offender::new(truth, fault, format!("write {name}.values.npy there")));
         };
-        let (is, said) = (self.load(truth, self.zero_is_unknown)?, self.load(other, false)?);
+        let answered = RegressionRule { unknown: None, ..self.rule.clone() };
+        let (is, said) = (load(truth, &self.rule)?, load(other, &answered)?);
         if is.0 != said.0 {
             let fault = format!("has the shape {:?} but its truth {:?}", said.0, is.0);
             return Err(Offender::new(other, fault, "bring it to the size of the truth before scoring"));
         }
         ValueTally::of(&said.1, &is.1).ok_or_else(|| {
-            Offender::new(other, "holds a value that is not finite", "look at the network's answer")
+            Offender::new(
+                other,
+                "is infinite somewhere, or answers no labelled cell",
+                "look at the network's answer",
+            )
         })
     }
+}
 
-    /// The shape without leading ones, and the values.
-    fn load(
-        &self,
-        path: &Path,
-        zero_is_unknown: bool,
-    ) -> std::result::Result<(Vec<usize>, Vec<f64>), Offender> {
-        if has_ending(path, &["png"]) {
-            let map = LabelMap::load(path).map_err(|e| broken(path, &e, REMEDY))?;
-            let value = |number: &u16| match (zero_is_unknown, *number) {
-                (true, 0) => f64::NAN,
-                (_, number) => f64::from(number) * self.png_scale,
-            };
-            return Ok((vec![map.height(), map.width()], map.labels().iter().map(value).collect()));
-        }
-        let fail = |words: String| Offender::new(path, words, REMEDY);
-        let bytes = std::fs::read(path).map_err(|e| fail(e.to_string()))?;
-        let array = npz::array(&bytes).map_err(|e| fail(e.to_string()))?;
-        let values = numbers(&array).ok_or_else(|| fail("holds no numbers".into()))?;
-        Ok((array.shape().iter().copied().skip_while(|side| *side == 1).collect(), values))
+/// The shape without leading ones, and the values.
+fn load(path: &Path, rule: &RegressionRule) -> std::result::Result<(Vec<usize>, Vec<f64>), Offender> {
+    if has_ending(path, &["png"]) {
+        let ((height, width), values) = png_values(path, rule).map_err(|e| broken(path, &e, REMEDY))?;
+        return Ok((vec![height, width], values));
     }
+    let fail = |words: String| Offender::new(path, words, REMEDY);
+    let bytes = std::fs::read(path).map_err(|e| fail(e.to_string()))?;
+    let array = npz::array(&bytes).map_err(|e| fail(e.to_string()))?;
+    let values = numbers(&array).ok_or_else(|| fail("holds no numbers".into()))?;
+    Ok((array.shape().iter().copied().skip_while(|side| *side == 1).collect(), values))
 }

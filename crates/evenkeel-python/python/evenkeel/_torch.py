@@ -329,6 +329,11 @@ def _joined(tensor: Any, column: Sequence[Any]) -> Any:
 DETECTIONS = ("boxes", "labels", "scores", "masks")
 
 
+def _finds_objects(module: Any) -> bool:
+    """Whether the module gives finished objects with masks, as torchvision's Mask R-CNN does."""
+    return getattr(getattr(module, "roi_heads", None), "mask_predictor", None) is not None
+
+
 def _detections(module: Any) -> dict[str, Any]:
     """The contract of a module that finds objects itself, as torchvision's Mask R-CNN does."""
     scores = getattr(getattr(getattr(module, "roi_heads", None), "box_predictor", None), "cls_score", None)
@@ -366,7 +371,7 @@ def from_torch(
     contract: other fields of a contract, as for `ek.load`
     """
     network = TorchNetwork(module, device, tf32, size, on_device)
-    if task == "instance" and output is None:
+    if output is None and _finds_objects(module):
         output = [f"{OWN_OUTPUT}:{part}" for part in DETECTIONS]
         contract.setdefault("instance", _detections(module))
     output = OWN_OUTPUT if output is None else output

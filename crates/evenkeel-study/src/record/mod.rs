@@ -9,7 +9,6 @@ mod frame;
 pub use frame::{Cells, ENDING, Frame, FrameWriter, Value};
 
 use evenkeel::image::IGNORED;
-use evenkeel::model::Letterbox;
 use evenkeel::task::{ClassInfo, Prediction, Truth};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -19,7 +18,7 @@ use crate::{Error, Result};
 use evenkeel_data::coco_instances::detected;
 use evenkeel_data::metric::instance::{InstanceScore, TrueInstance};
 use evenkeel_data::metric::{
-    Accuracy, Calibration, ClassOverlap, ClassTally, Confusion, TaskTally, ValueTally,
+    Accuracy, Calibration, ClassOverlap, ClassTally, Confusion, Mean, TaskTally, ValueTally,
 };
 
 /// One result.
@@ -114,18 +113,22 @@ pub enum Tally {
     Instances(InstanceScore),
     /// Values off by how much.
     Values(Box<ValueTally>),
+    /// How right the answer is, for tasks that count nothing else.
+    Score(f64),
 }
 
 impl Tally {
-    /// What an answer adds, held against the truth; of objects, those of the data set on the image itself with the image's place in the frame.
+    /// What an answer adds, held against the truth, both about the image as it came; `objects` are those of the data set, with crowds. Answers of other forms add
+    /// their score.
     ///
     /// # Errors
-    /// If answer and truth are of different kinds.
+    /// If the values of answer and truth are on different grids or infinite, or a mask is not sound.
     pub fn of(
         answer: &Prediction,
         truth: &Truth,
         classes: &ClassInfo<'_>,
-        objects: Option<(&[TrueInstance], &Letterbox)>,
+        objects: Option<&[TrueInstance]>,
+        score: f64,
     ) -> Result<Self> {
         if let (Some(said), Some(truth)) = (answer.class(), truth.class()) {
             let probabilities = answer.probabilities().filter(|all| truth < all.len());
@@ -154,14 +157,12 @@ impl Tally {
             let words = "the answer has another form than the truth, or is not finite";
             return Ok(Self::Values(Box::new(tally.ok_or_else(|| Error::Request(words.into()))?)));
         }
-        if let Some((truths, frame)) = objects
-            && let Some(found) = answer.unframed(frame)?.instances()
-        {
+        if let (Some(truths), Some(found)) = (objects, answer.instances()) {
             let mut score = InstanceScore::new();
             score.push(0, truths, &detected(found, classes.ids)?)?;
             return Ok(Self::Instances(score));
         }
-        Err(Error::Request(format!("an answer of another task than the truth, {}", truth.kind())))
+        Ok(Self::Score(score))
     }
 
     /// As the metrics of its task take it, over so many classes; `None` if it holds counts that no image has.
@@ -183,6 +184,7 @@ impl Tally {
             }
             Self::Instances(score) => TaskTally::Objects(score.clone()),
             Self::Values(values) => TaskTally::Values(values.clone()),
+            Self::Score(score) => TaskTally::Scores(Mean::of(*score)?),
         })
     }
 
@@ -191,7 +193,7 @@ impl Tally {
         match self {
             Self::Pixels { truth, .. } => truth.iter().any(|pixels| *pixels > 0),
             Self::Values(values) => values.cells() > 0,
-            Self::Class { .. } | Self::Instances(_) => true,
+            Self::Class { .. } | Self::Instances(_) | Self::Score(_) => true,
         }
     }
 
@@ -212,7 +214,7 @@ impl Tally {
                 }
                 known
             }
-            Self::Instances(_) | Self::Values(_) => false,
+            Self::Instances(_) | Self::Values(_) | Self::Score(_) => false,
         }
     }
 }

@@ -60,20 +60,24 @@ pub struct Subject {
     pub(super) heads: BTreeMap<String, Heads>,
 }
 
-/// An image with its truth, at the network's size.
+/// An image with its truth, at the network's size; and what scores are counted on: the image itself.
 pub(super) struct Sample {
     pub(super) id: String,
     pub(super) image: Image,
+    /// In the network's frame: what attacks and losses are held against.
     pub(super) truth: Truth,
     pub(super) hash: Key,
-    /// For instances.
-    pub(super) objects: Option<Objects>,
+    /// Where the image itself stands in the frame.
+    pub(super) frame: Letterbox,
+    /// On the image itself.
+    pub(super) own: OwnTruth,
 }
 
-/// The objects of an image as the score takes them, on the image itself, and where that lies in the network's frame.
-pub(super) struct Objects {
-    pub(super) truths: Vec<TrueInstance>,
-    pub(super) frame: Letterbox,
+/// What is true of an image as it came, which figures are counted on, as `evenkeel score` counts them on the files of `predict --out`.
+pub(super) struct OwnTruth {
+    pub(super) truth: Truth,
+    /// The objects as the score takes them, with crowds; for instances.
+    pub(super) objects: Option<Vec<TrueInstance>>,
 }
 
 /// The network of the shelf that a rule names, if it names one.
@@ -168,31 +172,37 @@ impl Subject {
     pub(super) fn sample(&self, place: usize) -> Result<Sample> {
         let sample = self.dataset.sample(place)?;
         let image = self.model.fit(&sample.image)?;
-        let mut objects = None;
-        let complain = |words: String| Err(Error::Request(format!("image {}: {words}", sample.id)));
-        let truth = match sample.truth {
-            dataset::Truth::Class(class) => Truth::of_class(class),
-            dataset::Truth::Labels(map) => Truth::of_labels(self.model.fit_labels(&map)?),
-            dataset::Truth::Unlabelled => return complain("has no truth; a study needs one".into()),
-            dataset::Truth::Given(given) => {
-                let frame = self.model.framing(sample.image.size())?;
-                let (picture, classes) = (Path::new(&sample.id), self.model.class_info());
-                let source =
-                    TruthSource { given: &given, picture, frame: &frame, classes, objects: objects_of };
-                self.model.task.read_truth(&source)?
-            }
-            dataset::Truth::Objects(all) => {
-                let frame = self.model.framing(sample.image.size())?;
-                let framed = framed(&all, &self.model.class_ids, &frame);
-                let framed = framed.map_err(|e| Error::Request(format!("image {}: {e}", sample.id)))?;
-                objects = Some(Objects { truths: countable(all), frame });
-                Truth::of_instances(framed)
-            }
-        };
+        let image_size = sample.image.size();
+        let frame = self.model.framing(image_size)?;
+        let own = self.own_truth(sample.truth, &sample.id, image_size)?;
+        let truth = own.truth.framed(&frame)?;
         let (task, classes) = (&self.model.task, self.model.classes);
         task.check_truth(&truth, classes, image.size(), &format!("image {}", sample.id))?;
-        let hash = hash_of(&image, &truth, objects.as_ref());
-        Ok(Sample { id: sample.id, image, truth, hash, objects })
+        let hash = hash_of(&image, &truth, &own, &frame);
+        Ok(Sample { id: sample.id, image, truth, hash, frame, own })
+    }
+
+    /// What is true of an image as it came, of this (height, width).
+    fn own_truth(&self, truth: dataset::Truth, id: &str, size: (usize, usize)) -> Result<OwnTruth> {
+        let plain = |truth| OwnTruth { truth, objects: None };
+        let complain = |words: String| Error::Request(format!("image {id}: {words}"));
+        let whole = Letterbox::stretched(size, size);
+        Ok(match truth {
+            dataset::Truth::Class(class) => plain(Truth::of_class(class)),
+            dataset::Truth::Labels(map) => plain(Truth::of_labels(map)),
+            dataset::Truth::Unlabelled => return Err(complain("has no truth; a study needs one".into())),
+            dataset::Truth::Given(given) => {
+                let (picture, classes) = (Path::new(id), self.model.class_info());
+                let source =
+                    TruthSource { given: &given, picture, frame: &whole, classes, objects: objects_of };
+                plain(self.model.task.read_truth(&source)?)
+            }
+            dataset::Truth::Objects(all) => {
+                let found =
+                    framed(&all, &self.model.class_ids, &whole).map_err(|e| complain(e.to_string()))?;
+                OwnTruth { truth: Truth::of_instances(found), objects: Some(countable(all)) }
+            }
+        })
     }
 
     /// The defence of this description.
@@ -264,12 +274,16 @@ pub(super) fn hash_of_pixels(image: &Image) -> Key {
 }
 
 /// A hash of pixels and truth.
-fn hash_of(image: &Image, truth: &Truth, objects: Option<&Objects>) -> Key {
+fn hash_of(image: &Image, truth: &Truth, own: &OwnTruth, frame: &Letterbox) -> Key {
     let size = [image.height() as u64, image.width() as u64].map(u64::to_le_bytes).concat();
     let pixels: Vec<u8> = image.pixels().iter().flat_map(|v| v.to_le_bytes()).collect();
     // crowds, areas and outlines at the image's own size decide a score as well
-    let objects = objects.map_or(String::new(), |o| format!("{:?}", o.truths));
-    Key::of_parts(&[&size, &pixels, &truth.bytes(), objects.as_bytes()])
+    let counted = match &own.objects {
+        Some(objects) => format!("{objects:?}").into_bytes(),
+        None if frame.is_identity() => Vec::new(),
+        None => own.truth.bytes(),
+    };
+    Key::of_parts(&[&size, &pixels, &truth.bytes(), &counted])
 }
 
 #[cfg(test)]

@@ -110,19 +110,20 @@ impl<'a> Evaluator<'a> {
                 loss.evaluate(&scores, Progress::ONCE)?.0
             }
         };
+        let score = model.task.score(&prediction, truth);
         let evaluated = Evaluated {
-            score: model.task.score(&prediction, truth),
+            score,
             loss,
             to_target: self.target.as_ref().map(|t| model.task.score(&prediction, t)),
-            tally: self.tally(&prediction)?,
+            tally: self.tally(&prediction, score)?,
         };
         Ok((evaluated, seconds))
     }
 
-    fn tally(&self, prediction: &Prediction) -> Result<Tally> {
-        let (model, sample) = (&self.subject.model, self.sample);
-        let objects = sample.objects.as_ref().map(|objects| (objects.truths.as_slice(), &objects.frame));
-        Tally::of(prediction, &sample.truth, &model.class_info(), objects)
+    fn tally(&self, prediction: &Prediction, score: f64) -> Result<Tally> {
+        let own = &self.sample.own;
+        let on_image = prediction.unframed(&self.sample.frame)?;
+        Tally::of(&on_image, &own.truth, &self.subject.model.class_info(), own.objects.as_deref(), score)
     }
 
     /// The image of a work, and what is recorded of it.

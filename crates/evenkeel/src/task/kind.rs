@@ -3,7 +3,7 @@
 use evenkeel_network::zoo::Checkpoint;
 use serde::de::DeserializeOwned;
 
-use super::{Task, classification, instance, regression, semantic};
+use super::{Signs, Task, classification, instance, regression, semantic};
 use crate::error::{Error, Result};
 use crate::network::TensorNames;
 
@@ -26,6 +26,8 @@ pub struct TaskKind {
     pub keys: &'static [TaskKey],
     /// The contract's output and feature, where its table leaves no choice.
     pub tensors: fn(&toml::Table) -> Result<OwnTensors>,
+    /// What a graph tells of it.
+    pub signs: Signs,
     pub(super) check: fn(Option<&toml::Table>) -> Result<()>,
     pub(super) make: Make,
 }

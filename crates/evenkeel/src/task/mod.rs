@@ -13,6 +13,7 @@ mod painting;
 mod prediction;
 pub mod regression;
 pub mod semantic;
+mod signs;
 mod truth;
 
 pub use classification::Classification;
@@ -21,6 +22,7 @@ pub use painting::{LegendEntry, Painting, ScaleBar};
 pub use prediction::{AnswerFile, ClassInfo, Prediction, PredictionData};
 pub use regression::Regression;
 pub use semantic::{Semantic, mean_iou};
+pub use signs::{OutputSign, Signs, UsualSet};
 pub use truth::{Truth, TruthData, TruthSource};
 
 use std::sync::Arc;

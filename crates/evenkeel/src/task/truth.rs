@@ -24,6 +24,12 @@ pub trait TruthData: Any + Debug + Send + Sync {
     /// The truth as an answer that is sure of it, to be painted or written.
     fn as_prediction(&self) -> Prediction;
 
+    /// What is true of an image, in the frame that it is brought into: the other way than [`super::PredictionData::unframed`].
+    ///
+    /// # Errors
+    /// If the truth is not one for such an image.
+    fn framed(&self, frame: &Letterbox) -> Result<Truth>;
+
     /// Whether anything about the image is known: a label map of ignored pixels says nothing.
     fn is_labelled(&self) -> bool {
         true
@@ -55,6 +61,14 @@ impl Truth {
     /// The truth as an answer that is sure of it, to be painted or written.
     pub fn as_prediction(&self) -> Prediction {
         self.0.as_prediction()
+    }
+
+    /// What is true of an image, in the frame that it is brought into ([`crate::Model::framing`]).
+    ///
+    /// # Errors
+    /// If the truth is not one for such an image.
+    pub fn framed(&self, frame: &Letterbox) -> Result<Self> {
+        if frame.is_identity() { Ok(self.clone()) } else { self.0.framed(frame) }
     }
 
     /// Whether anything about the image is known: a label map of ignored pixels says nothing.

@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use evenkeel::model::propose::{Answers, Question};
 use evenkeel::model::{PIXEL_PRESETS, PixelPreset};
+use evenkeel::task::TASKS;
 
 /// The fields that one preset answers.
 const OF_PIXELS: [&str; 4] = ["order", "scale", "mean", "std"];
@@ -73,12 +74,15 @@ fn take(flag: &str, text: &str, answers: &mut Answers) -> Result<()> {
         "--task" => answers.task = Some(text.to_owned()),
         "--output" => answers.output = Some(text.into()),
         "--feature" => answers.feature = Some(text.into()),
-        "--head" => answers.own.push(("head".into(), text.to_owned())),
         "--order" => answers.order = Some(super::order(text).map_err(anyhow::Error::msg)?),
         "--scale" => answers.scale = Some(text.parse()?),
         "--mean" => answers.mean = three()?,
         "--std" => answers.std = three()?,
-        other => bail!("{other}: cannot be answered here"),
+        other => match TASKS.iter().flat_map(|task| task.keys).find(|key| other == format!("--{}", key.name))
+        {
+            Some(key) => answers.own.push((key.name.to_owned(), text.to_owned())),
+            None => bail!("{other}: cannot be answered here"),
+        },
     }
     Ok(())
 }

@@ -28,7 +28,7 @@ pub(crate) struct InitArgs {
     /// What the network does; `evenkeel list tasks` describes each
     #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(TaskKind::names()))]
     task: Option<String>,
-    /// The tensor of class scores; for instances the head's tensors, `a + b`
+    /// The tensor of class scores or values; for instances the head's tensors, `a + b`
     #[arg(long, value_name = "TENSOR")]
     output: Option<String>,
     /// The tensor of features that views are compared on; several as `a + b + c`

@@ -23,7 +23,7 @@ pub(super) fn proposal(model: &Path, proposal: &Proposal, answers: &Answers) {
         (None, None) => line(
             "task",
             "not known",
-            "the outputs are neither class scores, a map of them, nor a known head's",
+            "the outputs are neither class scores, values, maps of them, nor a known head's",
         ),
     }
     if let (None, Some(known)) = (&answers.output, &proposal.output) {

@@ -112,12 +112,13 @@ impl Proposal {
         let task = self.task_of(answers);
         let kind = task.and_then(|task| TaskKind::find(task).ok());
         let table = kind.map(|kind| self.table(kind, answers)).unwrap_or_default();
-        let head = table.contains_key("head");
         let (output, feature) = kind.and_then(|kind| (kind.tensors)(&table).ok()).unwrap_or_default();
         ask(task.is_none(), "task", &format!("what the network does: {}", TaskKind::names().join(", ")));
-        ask(task == Some("instance") && !head, "head", "which head it has: yolo-seg or mask-rcnn");
+        if let Some((field, text)) = kind.and_then(|kind| (kind.signs.asks)(&table)) {
+            ask(true, field, text);
+        }
         let known = answers.output.is_some() || self.output.is_some() || output.is_some();
-        ask(!known, "output", "the tensor of class scores");
+        ask(!known, "output", "the tensor of class scores or values");
         let known = answers.feature.is_some() || !self.features.is_empty() || feature.is_some();
         ask(!known, "feature", "the tensor of features that views are compared on");
         if self.pixels.is_none() {
@@ -160,8 +161,8 @@ impl Proposal {
         let proposed = self.names.as_ref().map(|known| known.value).filter(|_| !said);
         let set = of_names.or(of_palette).or(proposed);
         let set = set.filter(|set| self.classes.is_none_or(|classes| set.len() >= classes));
-        let coloured =
-            set.filter(|set| self.task.as_ref().is_some_and(|t| t.value == "semantic") && set.len() < 256);
+        let task = self.task.as_ref().and_then(|task| TaskKind::find(task.value).ok());
+        let coloured = set.filter(|set| task.is_some_and(|task| task.signs.coloured) && set.len() < 256);
         let names = match (&answers.names, set) {
             (Some(NamesRule::Each(names)), _) => NamesRule::Each(names.clone()),
             (_, Some(set)) => NamesRule::Known(set.name.to_owned()),

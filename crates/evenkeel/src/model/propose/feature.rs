@@ -58,8 +58,8 @@ pub(super) fn scores(anatomy: &Anatomy<'_>, output: ValueId) -> Known<ValueId> {
     }
 }
 
-/// A classifier's: the last map before what pools or flattens it.
-pub(super) fn of_classifier(anatomy: &Anatomy<'_>, scores: ValueId) -> Vec<Candidate> {
+/// Of scores or values of the whole image: the last map before what pools or flattens it.
+pub(super) fn of_vector(anatomy: &Anatomy<'_>, scores: ValueId) -> Vec<Candidate> {
     let Some(last) = anatomy.latest(scores, |_| true) else { return Vec::new() };
     let mut found = Vec::new();
     match of_tokens(anatomy, scores, last) {
@@ -91,17 +91,17 @@ fn of_tokens(anatomy: &Anatomy<'_>, scores: ValueId, map: ValueId) -> Option<Val
     between().find(|&v| matches!(anatomy.shape(v), Some([1, width]) if width != classes))
 }
 
-/// A segmenter's: the class scores before the last enlargement.
-pub(super) fn of_segmenter(anatomy: &Anatomy<'_>, scores: ValueId) -> Vec<Candidate> {
+/// Of a map of class scores or values (`what`): the map before its last enlargement.
+pub(super) fn of_map(anatomy: &Anatomy<'_>, scores: ValueId, what: &str) -> Vec<Candidate> {
     let (best, why) = match before_enlargement(anatomy, scores) {
-        Some(value) => (value, "the class scores before they are enlarged to the image"),
-        None => (scores, "the class scores, which the network does not enlarge"),
+        Some(value) => (value, format!("the {what} before they are enlarged to the image")),
+        None => (scores, format!("the {what}, which the network does not enlarge")),
     };
     let mut found = vec![candidate(anatomy, &[best], why)];
     let Some((channels, h, _)) = anatomy.map(best) else { return found };
     let inner = anatomy.latest(best, |(c, _, _)| c != channels && c > 3);
     found.extend(
-        inner.map(|value| candidate(anatomy, &[value], "the map that the class scores are made from")),
+        inner.map(|value| candidate(anatomy, &[value], format!("the map that the {what} are made from"))),
     );
     let deeper = anatomy.latest(inner.unwrap_or(best), |(c, other, _)| other < h && c > 3);
     let other = deeper.or_else(|| anatomy.latest(inner.unwrap_or(best), |(c, other, _)| other != h && c > 3));

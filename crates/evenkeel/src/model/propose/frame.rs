@@ -5,19 +5,19 @@ use evenkeel_network::Network;
 use super::Known;
 use super::anatomy::{Anatomy, Frame};
 use crate::model::contract::ResizeRule;
-use crate::model::names::ClassSet;
 use crate::model::pixels::{PIXEL_PRESETS, PixelPreset};
+use crate::task::{Signs, UsualSet};
 
 /// Steps of size that networks are built for.
 const STEPS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
 
-/// The one size a network takes, or what its sides must be multiples of: the smallest step at which it still runs, and a segmenter that gives
-/// scores at the image's size still does.
+/// The one size a network takes, or what its sides must be multiples of: the smallest step at which it still runs, and a network that gives
+/// a map at the image's size still does.
 pub(super) fn sizes(
     network: &Network,
     frame: &Frame,
     anatomy: &Anatomy<'_>,
-    task: Option<&str>,
+    map: bool,
 ) -> (Option<Known<(usize, usize)>>, Known<usize>) {
     let (h, w) = anatomy.size;
     let one = || Known::new(1, "it runs at odd sizes too");
@@ -31,7 +31,7 @@ pub(super) fn sizes(
         let Ok(made) = frame.shapes(network, grown) else { continue };
         let at_output = made.iter().find(|made| Some(made.value) == output);
         let keeps = at_output.is_some_and(|made| matches!(made.shape[..], [1, _, a, b] if (a, b) == grown));
-        if full && task == Some("semantic") && !keeps {
+        if full && map && !keeps {
             continue;
         }
         let why = format!("it runs at {}x{}", grown.1, grown.0);
@@ -44,26 +44,19 @@ pub(super) fn sizes(
 }
 
 /// The size that networks of these classes were trained at, for those that run at any.
-pub(super) fn usual_size(
-    task: Option<&str>,
-    names: Option<&Known<&'static ClassSet>>,
-) -> Option<Known<(usize, usize)>> {
-    let imagenet = names.is_some_and(|set| set.value.name == "imagenet") && task == Some("classification");
-    imagenet.then(|| {
-        Known::new((224, 224), "it runs at any size, and most networks for ImageNet were trained at this")
-    })
+pub(super) fn usual_size(set: Option<&UsualSet>) -> Option<Known<(usize, usize)>> {
+    let size = set?.usual_size?;
+    Some(Known::new(size, "it runs at any size, and most networks for these classes were trained at this"))
 }
 
 /// How images should be brought to size.
-pub(super) fn resize(task: Option<&str>, head: Option<&str>, sized: bool) -> Known<ResizeRule> {
-    match (task, head) {
-        (_, Some("yolo-seg")) => {
+pub(super) fn resize(signs: Option<&Signs>, head: Option<&str>, sized: bool) -> Known<ResizeRule> {
+    let (rule, why) = signs.unwrap_or(&Signs::NONE).resize;
+    match head {
+        Some("yolo-seg") => {
             Known::new(ResizeRule::Letterbox, "YOLO's frame: no part is cut off or stretched")
         }
-        (Some("classification"), _) if sized => {
-            Known::new(ResizeRule::Crop, "as classifiers are tested: the middle of the image")
-        }
-        _ if sized => Known::new(ResizeRule::Stretch, "every pixel gets an answer"),
+        _ if sized => Known::new(rule, why),
         _ => Known::new(
             ResizeRule::Stretch,
             "images keep their size, or the next smaller that the network takes",
@@ -73,22 +66,12 @@ pub(super) fn resize(task: Option<&str>, head: Option<&str>, sized: bool) -> Kno
 
 /// The data set that probably has this number of classes.
 pub(super) fn class_set(
-    task: &str,
+    signs: &Signs,
     classes: usize,
     size: Option<&Known<(usize, usize)>>,
-) -> Option<Known<&'static ClassSet>> {
-    let small = size.is_some_and(|size| size.value == (32, 32));
-    let (name, words) = match (task, classes) {
-        ("classification", 1000) => ("imagenet", "1000 classes, as in ImageNet"),
-        ("classification", 10) if small => ("cifar10", "10 classes at 32x32, as in CIFAR-10"),
-        ("semantic", 19) => ("cityscapes", "19 classes, as in Cityscapes"),
-        ("semantic", 20) => ("cityscapes:20", "20 classes, as in Cityscapes with background"),
-        ("semantic", 21) => ("voc", "21 classes, as in Pascal VOC"),
-        ("instance", 80) => ("coco", "80 classes, as in COCO"),
-        ("instance", 91) => ("coco:91", "91 classes, as torchvision numbers COCO's"),
-        _ => return None,
-    };
-    Some(Known::new(ClassSet::find(name)?, words))
+) -> Option<&'static UsualSet> {
+    let size = size.map(|size| size.value);
+    signs.sets.iter().find(|set| set.classes == classes && (set.only_at.is_none() || set.only_at == size))
 }
 
 /// How pixels become input, where the head's convention or the graph's own first steps tell.

@@ -21,7 +21,7 @@ use super::names::ClassSet;
 use super::pixels::PixelPreset;
 use crate::error::{Error, Result};
 use crate::network::TensorNames;
-use crate::task::TaskKind;
+use crate::task::{TASKS, TaskKind, instance};
 use anatomy::{Anatomy, Frame};
 use evenkeel_network::graph::ValueId;
 
@@ -82,7 +82,8 @@ pub struct Proposal {
 
 /// What the outputs of a network are.
 struct Reading {
-    task: Known<&'static str>,
+    kind: &'static TaskKind,
+    why: String,
     head: Option<&'static str>,
     classes: usize,
     output: Known<TensorNames>,
@@ -110,21 +111,22 @@ impl Proposal {
         let anatomy = Anatomy::of(network, &frame)?;
         let architecture = weights.and_then(|checkpoint| checkpoint.architecture.as_deref());
         let reading = read(&anatomy, architecture);
-        let task = reading.as_ref().map(|reading| reading.task.value);
-        let (size, multiple) = frame::sizes(network, &frame, &anatomy, task);
-        let names = reading.as_ref().and_then(|r| frame::class_set(r.task.value, r.classes, size.as_ref()));
-        let size = size.or_else(|| frame::usual_size(task, names.as_ref()));
+        let signs = reading.as_ref().map(|reading| reading.kind.signs);
+        let (size, multiple) = frame::sizes(network, &frame, &anatomy, signs.is_some_and(|s| s.map));
+        let set = reading.as_ref().and_then(|r| frame::class_set(&r.kind.signs, r.classes, size.as_ref()));
+        let size = size.or_else(|| frame::usual_size(set));
+        let names = set.and_then(|set| Some(Known::new(ClassSet::find(set.name)?, set.why)));
         Ok(Self {
-            resize: frame::resize(task, reading.as_ref().and_then(|r| r.head), size.is_some()),
+            resize: frame::resize(signs.as_ref(), reading.as_ref().and_then(|r| r.head), size.is_some()),
             channels_last: frame.channels_last,
             pixels: frame::pixels(&anatomy, reading.as_ref().and_then(|r| r.head), architecture),
             head: reading.as_ref().and_then(|r| r.head),
-            classes: reading.as_ref().map(|r| r.classes),
+            classes: reading.as_ref().map(|r| r.classes).filter(|classes| *classes > 0),
             probe: anatomy.size,
             size,
             multiple,
             names,
-            task: reading.as_ref().map(|r| r.task.clone()),
+            task: reading.as_ref().map(|r| Known::new(r.kind.name, r.why.clone())),
             output: reading.as_ref().map(|r| r.output.clone()),
             features: reading.map(|r| r.features).unwrap_or_default(),
         })
@@ -148,33 +150,33 @@ fn read(anatomy: &Anatomy<'_>, architecture: Option<&str>) -> Option<Reading> {
     };
     let mut ranked: Vec<ValueId> = outputs.clone();
     ranked.sort_by_key(rank);
-    ranked.into_iter().find_map(|output| single(anatomy, output))
+    let mut readings: Vec<Reading> =
+        ranked.into_iter().filter_map(|output| single(anatomy, output)).collect();
+    // values beside class scores are something in passing
+    let best = readings.iter().position(|reading| reading.classes > 0).unwrap_or(0);
+    (best < readings.len()).then(|| readings.swap_remove(best))
 }
 
-/// A classifier's or segmenter's output.
+/// One output that a task of the table knows by its shape.
 fn single(anatomy: &Anatomy<'_>, output: ValueId) -> Option<Reading> {
     let scores = feature::scores(anatomy, output);
     let name = anatomy.name(scores.value);
     let shape = anatomy.shape(scores.value)?;
     let shown = format!("{name} has the shape {}", shape_words(shape));
-    let output = Known::new(TensorNames::from(vec![name.to_owned()]), scores.why);
-    match *shape {
-        [1, classes] | [1, classes, 1, 1] if classes > 1 => Some(Reading {
-            task: Known::new("classification", format!("{shown}: one score for each of {classes} classes")),
-            head: None,
-            classes,
-            output,
-            features: feature::of_classifier(anatomy, scores.value),
-        }),
-        [1, classes, ..] if classes > 1 && anatomy.grid(scores.value).is_some() => Some(Reading {
-            task: Known::new("semantic", format!("{shown}: a map of scores for each of {classes} classes")),
-            head: None,
-            classes,
-            output,
-            features: feature::of_segmenter(anatomy, scores.value),
-        }),
-        _ => None,
-    }
+    let map = anatomy.grid(scores.value).is_some();
+    let (kind, sign) = TASKS.iter().find_map(|kind| Some((kind, (kind.signs.output)(shape, map)?)))?;
+    let what = if sign.classes > 0 { "class scores" } else { "values" };
+    Some(Reading {
+        kind,
+        why: format!("{shown}: {}", sign.words),
+        head: None,
+        classes: sign.classes,
+        output: Known::new(TensorNames::from(vec![name.to_owned()]), scores.why),
+        features: match map {
+            true => feature::of_map(anatomy, scores.value, what),
+            false => feature::of_vector(anatomy, scores.value),
+        },
+    })
 }
 
 /// Predictions `[1, 4 + classes + m, anchors]` and prototypes `[1, m, h, w]`.
@@ -190,11 +192,9 @@ fn yolo(anatomy: &Anatomy<'_>, outputs: &[ValueId]) -> Option<Reading> {
     let classes = anatomy.shape(predictions)?[1] - 4 - coefficients;
     let (a, b) = (anatomy.name(predictions), anatomy.name(prototypes));
     Some(Reading {
-        task: Known::new(
-            "instance",
-            format!(
-                "{a} and {b} are a YOLO-seg head's: 4 + {classes} classes + {coefficients} coefficients, and prototypes"
-            ),
+        kind: &instance::KIND,
+        why: format!(
+            "{a} and {b} are a YOLO-seg head's: 4 + {classes} classes + {coefficients} coefficients, and prototypes"
         ),
         head: Some("yolo-seg"),
         classes,
@@ -206,12 +206,13 @@ fn yolo(anatomy: &Anatomy<'_>, outputs: &[ValueId]) -> Option<Reading> {
 /// The zoo's Mask R-CNN, whose head knows its tensors.
 fn mask_rcnn(anatomy: &Anatomy<'_>) -> Option<Reading> {
     let own = toml::Table::from_iter([("head".to_owned(), toml::Value::from("mask-rcnn"))]);
-    let (output, names) = (TaskKind::find("instance").ok()?.tensors)(&own).ok()?;
+    let (output, names) = (instance::KIND.tensors)(&own).ok()?;
     let (output, names) = (output?, names?);
     let shape = |name: &String| anatomy.graph().find(name).and_then(|v| anatomy.shape(v)).unwrap_or_default();
     let shapes = names.iter().map(|name| shape(name).to_vec()).collect();
     Some(Reading {
-        task: Known::new("instance", "the checkpoint is a Mask R-CNN's"),
+        kind: &instance::KIND,
+        why: "the checkpoint is a Mask R-CNN's".into(),
         head: Some("mask-rcnn"),
         classes: 91,
         output: Known::new(output, "what its head reads"),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::model::contract::Contract;
+use crate::model::contract::{Contract, Order};
 use crate::shipped::SHIPPED;
 
 fn testdata(name: &str) -> PathBuf {
@@ -153,4 +153,26 @@ fn networks_from_outside_are_read_as_the_studies_use_them() {
         let inside = ["drn_small_city_dynamic", "yolo11n-seg"].contains(&name);
         assert_eq!(proposal.pixels.is_some(), inside, "{name}");
     }
+}
+
+/// A map of one channel holds values, of which only what they mean is asked; and no network is taken for one that has class scores as well.
+#[test]
+fn one_channel_is_proposed_as_values() {
+    let path = testdata("regression/depth.onnx");
+    let proposal = Proposal::of_file(&path).unwrap();
+    assert_eq!((seen(&proposal).0, seen(&proposal).1.as_str()), ("regression", "depth"));
+    assert_eq!((proposal.classes, proposal.names.is_none()), (None, true));
+    check_candidates(&proposal, &Network::load(&path).unwrap(), "depth");
+    let pixels = Answers {
+        order: Some(Order::Rgb),
+        scale: Some(1.0),
+        mean: Some([0.0; 3]),
+        std: Some([1.0; 3]),
+        ..Answers::default()
+    };
+    let questions = proposal.contract(&pixels).unwrap().unwrap_err();
+    assert_eq!(questions.iter().map(|q| q.field).collect::<Vec<_>>(), ["unit"]);
+    let answers = Answers { own: vec![("range".into(), "2,60".into())], ..pixels };
+    let contract = proposal.contract(&answers).unwrap().unwrap();
+    assert_eq!((contract.task.as_str(), contract.input.multiple), ("regression", 8));
 }

@@ -4,11 +4,12 @@ use serde_json::{Value, json};
 
 use super::kind::{NO_TENSORS, no_table};
 use super::{
-    AnswerFile, ClassInfo, Labels, Painting, Prediction, PredictionData, Readout, Task, TaskKind, Truth,
-    TruthData, TruthSource, argmax, class_count, permutation,
+    AnswerFile, ClassInfo, Labels, OutputSign, Painting, Prediction, PredictionData, Readout, Signs, Task,
+    TaskKind, Truth, TruthData, TruthSource, UsualSet, argmax, class_count, permutation,
 };
 use crate::error::{Error, Result};
 use crate::image::Image;
+use crate::model::ResizeRule;
 use crate::network::{Extents, Tensor, softmax};
 use crate::view::Letterbox;
 
@@ -19,6 +20,26 @@ pub(super) const KIND: TaskKind = TaskKind {
     estimates_error: true,
     keys: &[],
     tensors: NO_TENSORS,
+    signs: Signs {
+        output: |shape, _| match *shape {
+            [1, classes] | [1, classes, 1, 1] if classes > 1 => {
+                Some(OutputSign { words: format!("one score for each of {classes} classes"), classes })
+            }
+            _ => None,
+        },
+        sets: &[
+            UsualSet {
+                usual_size: Some((224, 224)),
+                ..UsualSet::new(1000, "imagenet", "1000 classes, as in ImageNet")
+            },
+            UsualSet {
+                only_at: Some((32, 32)),
+                ..UsualSet::new(10, "cifar10", "10 classes at 32x32, as in CIFAR-10")
+            },
+        ],
+        resize: (ResizeRule::Crop, "as classifiers are tested: the middle of the image"),
+        ..Signs::NONE
+    },
     check: |own| no_table("classification", own),
     make: |_, _| Ok(Box::new(Classification)),
 };
@@ -99,6 +120,10 @@ impl TruthData for TrueClass {
         let mut probabilities = vec![0.0; self.0 + 1];
         probabilities[self.0] = 1.0;
         Prediction::of_class(self.0, probabilities)
+    }
+
+    fn framed(&self, _: &Letterbox) -> Result<Truth> {
+        Ok(Truth::of_class(self.0))
     }
 }
 

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::kind::{NO_TENSORS, no_table};
 use super::{
-    ClassInfo, Painting, Prediction, PredictionData, Readout, ScoreLoss, Task, TaskKind, Truth, TruthData,
-    TruthSource,
+    ClassInfo, Painting, Prediction, PredictionData, Readout, ScoreLoss, Signs, Task, TaskKind, Truth,
+    TruthData, TruthSource,
 };
 use crate::error::{Error, Result};
 use crate::image::Image;
@@ -17,10 +17,11 @@ use crate::view::Letterbox;
 pub(super) const KIND: TaskKind = TaskKind {
     name: "counting",
     about: "how many there are",
-    figure: "mae",
+    figure: "mean-score",
     estimates_error: false,
     keys: &[],
     tensors: NO_TENSORS,
+    signs: Signs::NONE,
     check: |own| no_table("counting", own),
     make: |_, _| Ok(Box::new(Counting)),
 };
@@ -48,6 +49,10 @@ impl TruthData for TrueCount {
 
     fn as_prediction(&self) -> Prediction {
         Prediction::new(CountAnswer(self.0 as f32))
+    }
+
+    fn framed(&self, _: &Letterbox) -> Result<Truth> {
+        Ok(Truth::new(Self(self.0)))
     }
 }
 

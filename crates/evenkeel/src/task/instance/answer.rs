@@ -63,6 +63,12 @@ impl TruthData for TrueInstances {
         let size = self.0.first().map_or((0, 0), |object| object.mask.size());
         Prediction::of_instances(size, self.0.clone())
     }
+
+    /// What is too small to be seen in the frame is not there.
+    fn framed(&self, frame: &Letterbox) -> Result<Truth> {
+        let one = |object: &Instance| Instance::truth(object.class, object.mask.framed(frame));
+        Ok(Truth::of_instances(self.0.iter().map(one).filter(|object| object.mask.area() > 0).collect()))
+    }
 }
 
 impl PredictionData for InstanceAnswer {

@@ -30,12 +30,13 @@ use serde::{Deserialize, Serialize};
 
 use super::kind::settings;
 use super::{
-    ClassInfo, Prediction, Readout, ScoreLoss, Task, TaskKey, TaskKind, Truth, TruthSource, permutation,
+    ClassInfo, Prediction, Readout, ScoreLoss, Signs, Task, TaskKey, TaskKind, Truth, TruthSource, UsualSet,
+    permutation,
 };
 use crate::error::{Error, Result};
 use crate::network::{Tensor, TensorNames};
 
-pub(super) const KIND: TaskKind = TaskKind {
+pub(crate) const KIND: TaskKind = TaskKind {
     name: "instance",
     about: "each object with its class, confidence, box and mask",
     figure: "mask-ap",
@@ -54,6 +55,16 @@ pub(super) const KIND: TaskKind = TaskKind {
         let Some(name) = own.get("head").and_then(toml::Value::as_str) else { return Ok((None, None)) };
         let head = NamedHead::find(name)?;
         Ok((head.output.map(|output| output()), head.feature.map(|feature| feature())))
+    },
+    signs: Signs {
+        sets: &[
+            UsualSet::new(80, "coco", "80 classes, as in COCO"),
+            UsualSet::new(91, "coco:91", "91 classes, as torchvision numbers COCO's"),
+        ],
+        asks: |own| {
+            (!own.contains_key("head")).then_some(("head", "which head it has: yolo-seg or mask-rcnn"))
+        },
+        ..Signs::NONE
     },
     check: |own| rule_of(own)?.check(),
     make: |own, weights| Ok(Box::new(Instances::new(rule_of(own)?, weights)?)),

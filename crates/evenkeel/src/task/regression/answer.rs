@@ -60,6 +60,10 @@ impl TruthData for TrueValues {
         Prediction::of_values(self.0.clone(), &Arc::default())
     }
 
+    fn framed(&self, frame: &Letterbox) -> Result<Truth> {
+        Ok(Truth::of_values(self.0.framed(frame)?))
+    }
+
     fn is_labelled(&self) -> bool {
         self.0.bounds().is_some()
     }

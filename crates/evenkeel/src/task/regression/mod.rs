@@ -12,7 +12,7 @@ mod values;
 mod tests;
 
 pub use loss::ValueLoss;
-pub use values::ValueMap;
+pub use values::{ValueMap, png_values};
 
 use std::sync::Arc;
 
@@ -20,7 +20,8 @@ use serde::{Deserialize, Serialize};
 
 use super::kind::{NO_TENSORS, settings};
 use super::{
-    ClassInfo, Prediction, Readout, ScoreLoss, Task, TaskKey, TaskKind, Truth, TruthSource, size_words,
+    ClassInfo, OutputSign, Prediction, Readout, ScoreLoss, Signs, Task, TaskKey, TaskKind, Truth,
+    TruthSource, size_words,
 };
 use crate::error::{Error, Result};
 use crate::network::{Extents, Tensor};
@@ -42,6 +43,22 @@ pub(super) const KIND: TaskKind = TaskKind {
         key("unknown", "the number in PNGs that stands for an unknown value"),
     ],
     tensors: NO_TENSORS,
+    signs: Signs {
+        output: |shape, map| match *shape {
+            [1, 1] => Some(OutputSign { words: "one value for the image".into(), classes: 0 }),
+            [1, 1, _, _] if map => Some(OutputSign { words: "a map of one value a cell".into(), classes: 0 }),
+            _ => None,
+        },
+        map: true,
+        asks: |own| {
+            let meant = ["unit", "range"].iter().any(|key| own.contains_key(*key));
+            (!meant).then_some((
+                "unit",
+                "the unit of the values, or --range LOW,HIGH: `unit` or `range` says what they mean",
+            ))
+        },
+        ..Signs::NONE
+    },
     check: |own| settings::<RegressionRule>("regression", own)?.check(),
     make: |own, _| Ok(Box::new(Regression::new(settings("regression", own)?)?)),
 };

@@ -140,20 +140,9 @@ impl ValueMap {
             return Self::from_npy(&bytes)
                 .map_err(|e| Error::File { path: path.to_owned(), reason: e.to_string() });
         }
-        let map = LabelMap::load(path)?;
-        // a PNG's header holds its bits a sample here
-        let bits = bytes.get(24).copied().unwrap_or(8);
-        let (low, step) = rule.png_scale(bits).ok_or_else(|| Error::File {
-            path: path.to_owned(),
-            reason: "a PNG's numbers mean nothing without `step` or `range` in the contract's [regression]"
-                .into(),
-        })?;
-        let value = |n: &u16| match rule.unknown {
-            Some(unknown) if unknown == *n => f32::NAN,
-            _ => (low + step * f64::from(*n)) as f32,
-        };
-        let values = map.labels().iter().map(value).collect();
-        Self::new(Extents { channels: 1, height: map.height(), width: map.width() }, values)
+        let ((height, width), values) = png_values(path, rule)?;
+        let values = values.into_iter().map(|v| v as f32).collect();
+        Self::new(Extents { channels: 1, height, width }, values)
     }
 
     /// The map of a `.npy` file's bytes.
@@ -223,6 +212,28 @@ impl ValueMap {
         let map = LabelMap::new(self.extents.height, self.extents.width, numbers)?;
         map.encode_png16().map(Some)
     }
+}
+
+/// The (height, width) and the values of a grey PNG under the rule's step or range; NaN for the number that stands for "unknown".
+///
+/// # Errors
+/// If it is no such PNG, or the rule does not say what its numbers mean.
+pub fn png_values(path: impl AsRef<Path>, rule: &RegressionRule) -> Result<((usize, usize), Vec<f64>)> {
+    let path = path.as_ref();
+    let map = LabelMap::load(path)?;
+    let bytes = std::fs::read(path).map_err(Error::io(path))?;
+    // a PNG's header holds its bits a sample here
+    let bits = bytes.get(24).copied().unwrap_or(8);
+    let (low, step) = rule.png_scale(bits).ok_or_else(|| Error::File {
+        path: path.to_owned(),
+        reason: "a PNG's numbers mean nothing without `step` or `range` in the contract's [regression]"
+            .into(),
+    })?;
+    let value = |n: &u16| match rule.unknown {
+        Some(unknown) if unknown == *n => f64::NAN,
+        _ => low + step * f64::from(*n),
+    };
+    Ok((map.size(), map.labels().iter().map(value).collect()))
 }
 
 /// The numbers of an array, whatever their type.

@@ -72,6 +72,10 @@ impl TruthData for TrueLabels {
         Prediction::new(LabelAnswer { map: self.0.clone(), confidence })
     }
 
+    fn framed(&self, frame: &Letterbox) -> Result<Truth> {
+        Ok(Truth::of_labels(frame.apply_labels(&self.0)?))
+    }
+
     fn is_labelled(&self) -> bool {
         self.0.labels().iter().any(|label| *label != IGNORED)
     }

@@ -10,8 +10,8 @@ pub use iou::{ClassOverlap, mean_iou};
 
 use super::kind::{NO_TENSORS, no_table};
 use super::{
-    ClassInfo, Labels, Prediction, Readout, Task, TaskKind, Truth, TruthSource, best_classes, class_count,
-    permutation, size_words,
+    ClassInfo, Labels, OutputSign, Prediction, Readout, Signs, Task, TaskKind, Truth, TruthSource, UsualSet,
+    best_classes, class_count, permutation, size_words,
 };
 use crate::error::{Error, Result};
 use crate::image::{IGNORED, LabelMap};
@@ -26,6 +26,22 @@ pub(super) const KIND: TaskKind = TaskKind {
     estimates_error: true,
     keys: &[],
     tensors: NO_TENSORS,
+    signs: Signs {
+        output: |shape, map| match *shape {
+            [1, classes, ..] if classes > 1 && map => {
+                Some(OutputSign { words: format!("a map of scores for each of {classes} classes"), classes })
+            }
+            _ => None,
+        },
+        sets: &[
+            UsualSet::new(19, "cityscapes", "19 classes, as in Cityscapes"),
+            UsualSet::new(20, "cityscapes:20", "20 classes, as in Cityscapes with background"),
+            UsualSet::new(21, "voc", "21 classes, as in Pascal VOC"),
+        ],
+        map: true,
+        coloured: true,
+        ..Signs::NONE
+    },
     check: |own| no_table("semantic", own),
     make: |_, _| Ok(Box::new(Semantic)),
 };
