@@ -11,6 +11,7 @@ mod grouped;
 mod pair;
 pub mod reference;
 mod stem;
+pub mod to_weights;
 mod weights;
 pub mod winograd;
 
@@ -20,6 +21,7 @@ mod tests;
 pub use choose::{Algorithm, Direction, choose};
 pub use pair::{Layer, pair_forward, pair_serves};
 pub use stem::{stem_forward, stem_pullback, stem_serves};
+pub use to_weights::to_weights;
 pub use weights::{Shared, Source, Weights};
 
 #[cfg(target_arch = "x86_64")]
