@@ -60,6 +60,7 @@ enum Command {
     Score(score::ScoreArgs),
     Serve(Box<serve::ServeArgs>),
     Study(study::StudyArgs),
+    Train(Box<evenkeel_train::command::TrainArgs>),
     Tune(tune::TuneArgs),
 }
 
@@ -114,6 +115,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Score(args) => score::run(args),
         Command::Serve(args) => serve::run(&args),
         Command::Study(args) => study::run(args),
+        Command::Train(args) => evenkeel_train::command::run(&args).map_err(Into::into),
         Command::Tune(args) => tune::run(&args),
     };
     match outcome {

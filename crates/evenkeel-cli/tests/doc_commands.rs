@@ -13,10 +13,11 @@ use evenkeel_data::dataset::{Dataset, Request, Truth};
 const OUTSIDE: [&str; 6] =
     ["yolo11n-seg.onnx", "maskrcnn.pth", "depth.onnx", "CHECKPOINT", "val2017", "espnet"];
 /// What is made smaller: the figure in the page, and here.
-const SMALLER: [(&str, &str); 7] = [
+const SMALLER: [(&str, &str); 8] = [
     ("--classes 19", "--classes 11"),
     ("--data labelled-folder data/", "--minutes 0.3 --data labelled-folder data/"),
     ("--limit 2", "--limit 1"),
+    ("--minutes 60", "--steps 2 --batch 2 --crop 32x32"),
     ("study run my.toml --threads 8", "study run my.toml --quick --limit 1 --out protocol.study"),
     ("demo", "demo --quick --scenes 1 --crops 1 --instances 1 --steps 1"),
     ("--compare other.study", "--compare protocol.study"),

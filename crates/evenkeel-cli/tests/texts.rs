@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use evenkeel::Image;
 
 /// Each command that has a help text.
-const HELP: [&str; 30] = [
+const HELP: [&str; 34] = [
     "",
     "attack",
     "completions",
@@ -37,6 +37,10 @@ const HELP: [&str; 30] = [
     "study plan",
     "study report",
     "study run",
+    "train",
+    "train fine-tune",
+    "train heads",
+    "train segmenter",
     "tune",
 ];
 

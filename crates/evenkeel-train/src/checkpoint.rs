@@ -4,7 +4,7 @@
 
 use crate::error::{Error, Result};
 use crate::net::Net;
-use crate::optimiser::AdamW;
+use crate::optimiser::{Optimiser, Rule};
 use crate::train::History;
 use evenkeel::image::write_atomically;
 use safetensors::SafeTensors;
@@ -13,13 +13,15 @@ use std::collections::HashMap;
 use std::path::Path;
 
 /// Every list of numbers that makes up the state, with its name.
-fn parts<'a>(net: &'a mut Net, optimiser: &'a mut AdamW) -> Vec<(String, &'a mut Vec<f32>)> {
+fn parts<'a>(net: &'a mut Net, optimiser: &'a mut Optimiser) -> Vec<(String, &'a mut Vec<f32>)> {
     let mut parts = Vec::new();
     let moments = optimiser.first.iter_mut().zip(&mut optimiser.second);
     for (parameter, (first, second)) in net.parameters.iter_mut().zip(moments) {
         let name = &parameter.name;
         parts.push((format!("{name}.first"), first));
-        parts.push((format!("{name}.second"), second));
+        if !second.is_empty() {
+            parts.push((format!("{name}.second"), second));
+        }
         parts.push((name.clone(), &mut parameter.values));
     }
     for running in &mut net.running {
@@ -33,7 +35,7 @@ fn parts<'a>(net: &'a mut Net, optimiser: &'a mut AdamW) -> Vec<(String, &'a mut
 ///
 /// # Errors
 /// If the file cannot be written.
-pub fn save(path: &Path, net: &mut Net, optimiser: &mut AdamW, history: &History) -> Result<()> {
+pub fn save(path: &Path, net: &mut Net, optimiser: &mut Optimiser, history: &History) -> Result<()> {
     let bytes: Vec<(String, Vec<u8>)> = parts(net, optimiser)
         .into_iter()
         .map(|(name, values)| (name, values.iter().flat_map(|v| v.to_le_bytes()).collect()))
@@ -57,7 +59,7 @@ pub fn adopt(path: &Path, net: &mut Net) -> Result<usize> {
     let bytes = std::fs::read(path).map_err(|e| Error::file(path, e))?;
     let file = SafeTensors::deserialize(&bytes).map_err(|e| Error::file(path, e))?;
     let mut taken = 0;
-    for (name, values) in parts(net, &mut AdamW::new(&net.clone(), 0.0)) {
+    for (name, values) in parts(net, &mut Optimiser::new(Rule::Sgd, &net.clone(), 0.0)) {
         let known = file.tensor(&name).ok().filter(|view| {
             let moment = name.ends_with(".first") || name.ends_with(".second");
             !moment && view.dtype() == Dtype::F32 && view.data().len() == 4 * values.len()
@@ -80,7 +82,7 @@ fn fill(values: &mut [f32], bytes: &[u8]) {
 ///
 /// # Errors
 /// If the file cannot be read or belongs to another network.
-pub fn load(path: &Path, net: &mut Net, optimiser: &mut AdamW) -> Result<History> {
+pub fn load(path: &Path, net: &mut Net, optimiser: &mut Optimiser) -> Result<History> {
     let fail = |reason: &str| Error::file(path, reason);
     let bytes = std::fs::read(path).map_err(|e| Error::file(path, e))?;
     let file = SafeTensors::deserialize(&bytes).map_err(|e| Error::file(path, e))?;

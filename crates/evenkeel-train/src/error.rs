@@ -23,8 +23,8 @@ pub enum Error {
     /// The data set refused something.
     #[error(transparent)]
     Data(#[from] evenkeel_data::Error),
-    /// The network cannot be written.
-    #[error("the network cannot be written: {0}")]
+    /// The network cannot be read or written.
+    #[error(transparent)]
     Network(#[from] evenkeel_network::Error),
     /// The loss is no longer a number.
     #[error("the loss is {loss} at step {step}; a smaller learning rate may help")]

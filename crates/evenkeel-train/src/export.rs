@@ -2,15 +2,14 @@
 //!
 //! `gain · (Wx − mean)/√(variance + ε) + shift` is `W'x + b'` with `W' = W · gain/√…` and `b' = shift − mean · gain/√…`.
 
-use crate::batch::Subject;
 use crate::error::{Error, Result};
+use crate::goal::{Goal, Task};
 use crate::instance::{self, PREDICTIONS};
 use crate::layer::norm::EPSILON;
 use crate::net::{Net, Place, Step};
-use crate::networks::{BOXES, FEATURES, PIXEL_DEVIATION, PIXEL_MEAN, PROTOTYPES, SCORES};
+use crate::networks::{BOXES, FEATURES, PROTOTYPES, SCORES};
 use evenkeel::image::write_atomically;
 use evenkeel::model::{Classes, Contract, InputRule, Model, Order, PaletteRule, ResizeRule};
-use evenkeel_data::dataset::scenes::{INSTANCE_CLASSES, OBJECT_CLASSES, SCENE_CLASSES, SCENE_COLOURS};
 use evenkeel_network::graph::Dim;
 use evenkeel_network::op::Attribute;
 use evenkeel_network::zoo::Blueprint;
@@ -25,20 +24,20 @@ const INPUT: &str = "image";
 ///
 /// # Errors
 /// If the file would pass 2 GB.
-pub fn to_onnx(net: &Net, size: (usize, usize)) -> Result<Vec<u8>> {
-    Ok(drawn(net, size).onnx()?)
+pub fn to_onnx(net: &Net, goal: &Goal) -> Result<Vec<u8>> {
+    Ok(drawn(net, goal).onnx()?)
 }
 
 /// As [`to_onnx`], but the graph only, and its weights as the safetensors file of this name beside it.
 ///
 /// # Errors
 /// As [`to_onnx`].
-pub fn to_graph_and_weights(net: &Net, size: (usize, usize), weights: &str) -> Result<(Vec<u8>, Vec<u8>)> {
-    Ok(drawn(net, size).onnx_and_weights(weights)?)
+pub fn to_graph_and_weights(net: &Net, goal: &Goal, weights: &str) -> Result<(Vec<u8>, Vec<u8>)> {
+    Ok(drawn(net, goal).onnx_and_weights(weights)?)
 }
 
 /// The network as the engine's blueprint.
-fn drawn(net: &Net, full: (usize, usize)) -> Blueprint {
+fn drawn(net: &Net, goal: &Goal) -> Blueprint {
     let mut graph = Blueprint::new("evenkeel");
     let name = |place: Place| {
         let named = net.named.iter().find(|(_, p)| *p == place);
@@ -96,6 +95,17 @@ fn drawn(net: &Net, full: (usize, usize)) -> Blueprint {
                 graph.step("Resize", &[&name(from), "", &scales], &out, how);
             }
             Step::Average { from } => graph.step("GlobalAveragePool", &[&name(from)], &out, []),
+            Step::Add { from, other } => graph.step("Add", &[&name(from), &name(other)], &out, []),
+            Step::Relu { from } => graph.step("Relu", &[&name(from)], &out, []),
+            Step::MaxPool { from, pool } => {
+                let sides = |side: usize, count: usize| Attribute::Ints(vec![side as i64; count]);
+                let sizes = [
+                    ("kernel_shape", sides(pool.kernel, 2)),
+                    ("strides", sides(pool.stride, 2)),
+                    ("pads", sides(pool.pad, 4)),
+                ];
+                graph.step("MaxPool", &[&name(from)], &out, sizes);
+            }
         }
     }
     for (name, _) in &net.named {
@@ -103,11 +113,11 @@ fn drawn(net: &Net, full: (usize, usize)) -> Blueprint {
     }
     let boxes = net.named.iter().any(|(name, _)| name == BOXES);
     if boxes {
-        instance::draw_predictions(&mut graph, full);
+        instance::draw_predictions(&mut graph, goal.classes.len(), goal.size);
         graph.output(PREDICTIONS, DType::F32, 3);
     }
-    let side = |name: &str, fixed: usize| if boxes { Dim::Fixed(fixed) } else { Dim::Free(name.into()) };
-    let dims = vec![Dim::Fixed(1), Dim::Fixed(3), side("height", full.0), side("width", full.1)];
+    let side = |name: &str, fixed: usize| if goal.fixed { Dim::Fixed(fixed) } else { Dim::Free(name.into()) };
+    let dims = vec![Dim::Fixed(1), Dim::Fixed(3), side("height", goal.size.0), side("width", goal.size.1)];
     graph.input(INPUT, DType::F32, dims);
     graph
 }
@@ -131,17 +141,12 @@ fn draw_conv(
     graph.step("Conv", &[from, &weight_name, &bias_name], out, attributes);
 }
 
-/// How pixels become the network's input, and what comes out; `size` is that of [`to_onnx`].
-pub fn contract(subject: Subject, (height, width): (usize, usize)) -> Contract {
-    let things = INSTANCE_CLASSES.map(|(name, _)| name);
-    let (task, feature, names, palette) = match subject {
-        Subject::Scenes => ("semantic", SCORES, &SCENE_CLASSES[..], Some(SCENE_COLOURS.to_vec())),
-        Subject::Objects => ("classification", FEATURES, &OBJECT_CLASSES[..], None),
-        Subject::Instances => ("instance", FEATURES, &things[..], None),
-    };
-    let instances = subject == Subject::Instances;
+/// How pixels become the network's input, and what comes out.
+pub fn contract(goal: &Goal) -> Contract {
+    let feature = if goal.task == Task::Semantic { SCORES } else { FEATURES };
+    let instances = goal.task == Task::Instances;
     let contract = Contract {
-        task: task.into(),
+        task: goal.task.name().into(),
         output: if instances {
             vec![PREDICTIONS.to_string(), PROTOTYPES.to_string()].into()
         } else {
@@ -151,17 +156,17 @@ pub fn contract(subject: Subject, (height, width): (usize, usize)) -> Contract {
         input: InputRule {
             order: Order::Rgb,
             scale: 1.0,
-            mean: PIXEL_MEAN,
-            std: PIXEL_DEVIATION,
+            mean: goal.pixels.mean,
+            std: goal.pixels.deviation,
             channels_last: false,
-            size: instances.then_some([height, width]),
+            size: goal.fixed.then_some([goal.size.0, goal.size.1]),
             resize: ResizeRule::Stretch,
-            multiple: 8,
+            multiple: goal.multiple,
         },
         classes: Classes {
-            names: names.iter().map(|n| n.to_string()).collect::<Vec<_>>().into(),
-            palette: palette.map(PaletteRule::Colours),
-            ids: if instances { instance::IDS.to_vec() } else { Vec::new() },
+            names: goal.classes.clone().into(),
+            palette: goal.colours.clone().map(PaletteRule::Colours),
+            ids: goal.ids.clone(),
         },
         tables: BTreeMap::new(),
     };
@@ -171,13 +176,13 @@ pub fn contract(subject: Subject, (height, width): (usize, usize)) -> Contract {
     }
 }
 
-/// The network as the method sees it on images of this size, without a file.
+/// The network as the method sees it, without a file.
 ///
 /// # Errors
 /// If the engine refuses it.
-pub fn to_model(net: &Net, subject: Subject, size: (usize, usize)) -> Result<Model> {
+pub fn to_model(net: &Net, goal: &Goal) -> Result<Model> {
     let path = Path::new("network in training");
-    Ok(Model::from_bytes(&to_onnx(net, size)?, path, &contract(subject, size))?)
+    Ok(Model::from_bytes(&to_onnx(net, goal)?, path, &contract(goal))?)
 }
 
 /// Writes the network and the contract beside it. `path` is an ONNX file with everything, or a safetensors file of the weights, which then
@@ -185,18 +190,18 @@ pub fn to_model(net: &Net, subject: Subject, size: (usize, usize)) -> Result<Mod
 ///
 /// # Errors
 /// If a file cannot be written.
-pub fn save(net: &Net, subject: Subject, path: &Path) -> Result<PathBuf> {
+pub fn save(net: &Net, goal: &Goal, path: &Path) -> Result<PathBuf> {
     let put = |path: &Path, bytes: &[u8]| write_atomically(path, bytes).map_err(|e| Error::file(path, e));
     let graph = path.with_extension("onnx");
     if path.extension().is_some_and(|kind| kind == "safetensors") {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let (nodes, weights) = to_graph_and_weights(net, subject.size(), &name)?;
+        let (nodes, weights) = to_graph_and_weights(net, goal, &name)?;
         put(path, &weights)?;
         put(&graph, &nodes)?;
     } else {
-        put(&graph, &to_onnx(net, subject.size())?)?;
+        put(&graph, &to_onnx(net, goal)?)?;
     }
     let beside = Contract::path_beside(&graph);
-    contract(subject, subject.size()).save(&beside).map_err(|e| Error::file(beside, e))?;
+    contract(goal).save(&beside).map_err(|e| Error::file(beside, e))?;
     Ok(graph)
 }

@@ -9,7 +9,7 @@ use crate::layer::conv::Conv;
 use crate::loss::cross_entropy;
 use crate::map::Map;
 use crate::net::{Mode, Net};
-use crate::optimiser::{AdamW, rate};
+use crate::optimiser::{Optimiser, Rule, Schedule};
 use evenkeel::image::write_atomically;
 use evenkeel::model::Model;
 use evenkeel::objective::Pooled;
@@ -71,19 +71,19 @@ pub fn rotation(model: &Model, images: &[Image], seed: u64) -> Result<TrainedHea
     let fixed_canvas = model.network.fixed_size().is_some();
     let turned =
         |image: &Image, quarters: u8| DrawnView::of(Turn { quarters }).fitted(fixed_canvas).apply(image);
-    let features: Vec<(Vec<f32>, u8)> = (0..4 * images.len())
+    let features: Vec<(Vec<f32>, u16)> = (0..4 * images.len())
         .into_par_iter()
-        .map(|k| Ok((pooled(model, &turned(&images[k / 4], (k % 4) as u8))?, (k % 4) as u8)))
+        .map(|k| Ok((pooled(model, &turned(&images[k / 4], (k % 4) as u8))?, (k % 4) as u16)))
         .collect::<Result<_>>()?;
     let (train, held_out) = features.split_at(features.len() / 5 * 4);
     let mut random = Random::new(seed);
     let mut net = head(train[0].0.len(), 4, &mut random);
-    let mut optimiser = AdamW::new(&net, 0.01);
+    let mut optimiser = Optimiser::new(Rule::AdamW, &net, 0.01);
     let out = net.place("out");
     for step in 0..STEPS {
         let chosen: Vec<usize> = (0..BATCH).map(|_| random.below(train.len())).collect();
         let rows: Vec<&[f32]> = chosen.iter().map(|&k| &*train[k].0).collect();
-        let labels: Vec<u8> = chosen.iter().map(|&k| train[k].1).collect();
+        let labels: Vec<u16> = chosen.iter().map(|&k| train[k].1).collect();
         let tape = net.forward(gather(&rows), Mode::Train);
         let (_, gradient) = cross_entropy(tape.map(out), &labels, 1, &[1.0; 4]);
         learn(&mut net, &mut optimiser, &tape, gradient, step);
@@ -95,11 +95,11 @@ pub fn rotation(model: &Model, images: &[Image], seed: u64) -> Result<TrainedHea
     Ok(TrainedHead { net, bank: None, score: right as f64 / held_out.len() as f64 })
 }
 
-fn learn(net: &mut Net, optimiser: &mut AdamW, tape: &crate::net::Tape, gradient: Map, step: usize) {
+fn learn(net: &mut Net, optimiser: &mut Optimiser, tape: &crate::net::Tape, gradient: Map, step: usize) {
     let out = net.place("out");
     net.backward(tape, vec![(out, gradient)], false);
     net.remember(tape);
-    optimiser.step(net, step, rate(step, STEPS, PEAK, STEPS / 20));
+    optimiser.step(net, step, Schedule::Cosine.rate(step, STEPS, PEAK, STEPS / 20));
 }
 
 /// The projection head of SimCLR, and a bank of embeddings of other images. The last fifth of the images is held out.
@@ -119,7 +119,7 @@ pub fn contrastive(model: &Model, images: &[Image], seed: u64) -> Result<Trained
     let (train, held_out) = features.split_at(features.len() / 5 * 4);
     let mut random = Random::new(seed);
     let mut net = head(train[0][0].len(), EMBEDDING, &mut random);
-    let mut optimiser = AdamW::new(&net, 0.01);
+    let mut optimiser = Optimiser::new(Rule::AdamW, &net, 0.01);
     let out = net.place("out");
     for step in 0..STEPS {
         let order = random.order(train.len());

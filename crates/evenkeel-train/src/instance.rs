@@ -6,13 +6,13 @@
 use crate::batch::{Batch, Pool};
 use crate::error::Result;
 use crate::export::to_model;
+use crate::goal::Goal;
 use crate::instance_loss::{CELL, Outputs, Sum};
 use crate::map::Map;
 use crate::net::{Net, Place, Tape};
 use crate::networks::{BOXES, CLASSES, COEFFICIENTS, PROTOTYPE_COUNT, PROTOTYPES};
 use evenkeel::task::instance::{Instance, InstanceRule, Mask};
 use evenkeel_data::coco_instances::{detected, rle_of};
-use evenkeel_data::dataset::scenes::{INSTANCE_CLASSES, SMALLEST_INSTANCE};
 use evenkeel_data::metric::instance::{InstanceScore, Region, TrueInstance};
 use evenkeel_network::Tensor;
 use evenkeel_network::op::Attribute;
@@ -21,9 +21,11 @@ use rayon::prelude::*;
 
 /// The tensor of boxes, class probabilities and coefficients.
 pub const PREDICTIONS: &str = "predictions";
-/// The numbers that the data set gives the classes.
-pub const IDS: [i64; 2] = [1, 2];
-const ROWS: usize = 4 + INSTANCE_CLASSES.len() + PROTOTYPE_COUNT;
+
+/// Rows of the predictions: a box, the classes and the coefficients.
+fn rows(classes: usize) -> usize {
+    4 + classes + PROTOTYPE_COUNT
+}
 
 /// How instances are read off the network.
 pub fn rule() -> InstanceRule {
@@ -34,12 +36,12 @@ pub fn rule() -> InstanceRule {
 ///
 /// # Errors
 /// If a mask is refused.
-pub fn truths(batch: &Batch) -> Result<Vec<Vec<Instance>>> {
+pub fn truths(goal: &Goal, batch: &Batch) -> Result<Vec<Vec<Instance>>> {
     let size = (batch.input.height, batch.input.width);
     let of = |k: usize| -> Result<Vec<Instance>> {
         let mut objects = Vec::new();
         for (class, mask) in masks(batch, k, size)? {
-            if mask.area() >= SMALLEST_INSTANCE {
+            if mask.area() >= goal.smallest {
                 objects.push(Instance::truth(class, mask));
             }
         }
@@ -92,32 +94,32 @@ pub fn loss(net: &Net, tape: &Tape, truths: &[Vec<Instance>]) -> (f64, Vec<(Plac
 ///
 /// # Errors
 /// If the engine refuses the network.
-pub fn score(net: &Net, held_out: &Pool) -> Result<InstanceScore> {
-    let subject = crate::batch::Subject::Instances;
-    let model = to_model(net, subject, subject.size())?;
+pub fn score(net: &Net, goal: &Goal, held_out: &Pool) -> Result<InstanceScore> {
+    let model = to_model(net, goal)?;
+    let ids = goal.all_ids();
     let mut score = InstanceScore::new();
     for k in 0..held_out.len() {
-        let batch = held_out.plain(k, k + 1);
+        let batch = held_out.plain(k, k + 1)?;
         let said = model.predict(&batch.image(0)?)?;
         let Some(found) = said.instances() else { continue };
         let mut truths = Vec::new();
         for (class, mask) in masks(&batch, 0, (batch.input.height, batch.input.width))? {
             let area = mask.area();
             truths.push(TrueInstance {
-                category: IDS[class],
-                crowd: area < SMALLEST_INSTANCE,
+                category: ids[class],
+                crowd: area < goal.smallest,
                 area: area as f64,
                 region: Region::Mask(rle_of(&mask)?),
                 countable: true,
             });
         }
-        score.push(k as i64, &truths, &detected(found, &IDS)?)?;
+        score.push(k as i64, &truths, &detected(found, &ids)?)?;
     }
     Ok(score)
 }
 
 /// The end of the graph: from the four outputs to predictions, for images of this size.
-pub(crate) fn draw_predictions(graph: &mut Blueprint, (height, width): (usize, usize)) {
+pub(crate) fn draw_predictions(graph: &mut Blueprint, classes: usize, (height, width): (usize, usize)) {
     graph.step("Exp", &[BOXES], "sides", []);
     // Rows: centre x, centre y, width, height; columns: left, top, right, lower side.
     #[rustfmt::skip]
@@ -129,23 +131,22 @@ pub(crate) fn draw_predictions(graph: &mut Blueprint, (height, width): (usize, u
     ];
     graph.constant("sides.joined", Tensor::new(&[4, 4, 1, 1], joined.to_vec()));
     graph.step("Conv", &["sides", "sides.joined"], "around", []);
-    let (rows, columns) = (height / CELL as usize, width / CELL as usize);
+    let (down, columns) = (height / CELL as usize, width / CELL as usize);
     let centre = |i: usize| CELL * (i as f32 + 0.5);
-    let mut centres: Vec<f32> = (0..rows * columns).map(|cell| centre(cell % columns)).collect();
-    centres.extend((0..rows * columns).map(|cell| centre(cell / columns)));
-    centres.resize(4 * rows * columns, 0.0);
-    graph.constant("centres", Tensor::new(&[1, 4, rows, columns], centres));
+    let mut centres: Vec<f32> = (0..down * columns).map(|cell| centre(cell % columns)).collect();
+    centres.extend((0..down * columns).map(|cell| centre(cell / columns)));
+    centres.resize(4 * down * columns, 0.0);
+    graph.constant("centres", Tensor::new(&[1, 4, down, columns], centres));
     graph.step("Add", &["around", "centres"], "placed", []);
     graph.step("Sigmoid", &[CLASSES], "sure", []);
     graph.step("Concat", &["placed", "sure", COEFFICIENTS], "cells", [("axis", Attribute::Int(1))]);
-    graph.constant("anchors", Tensor::new(&[3], vec![1, ROWS as i64, (rows * columns) as i64]));
+    graph.constant("anchors", Tensor::new(&[3], vec![1, rows(classes) as i64, (down * columns) as i64]));
     graph.step("Reshape", &["cells", "anchors"], PREDICTIONS, []);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::batch::Subject;
     use crate::net::Mode;
     use crate::networks;
     use evenkeel::Random;
@@ -170,7 +171,7 @@ mod tests {
     impl Said {
         fn of([boxes, classes, coefficients, prototypes]: [&Map; 4], k: usize) -> Self {
             let cells = boxes.height * boxes.width;
-            let mut predictions = vec![0.0; ROWS * cells];
+            let mut predictions = vec![0.0; rows(2) * cells];
             let at = |map: &Map, cell: usize, c: usize| picture(map, k)[cell * map.stride() + c];
             for cell in 0..cells {
                 let side = [0, 1, 2, 3].map(|c| at(boxes, cell, c).exp());
@@ -196,7 +197,7 @@ mod tests {
         }
 
         fn tensor(&self) -> Result<Tensor> {
-            let predictions = Tensor::new(vec![1, ROWS, self.cells], self.predictions.clone())?;
+            let predictions = Tensor::new(vec![1, rows(2), self.cells], self.predictions.clone())?;
             let shape = vec![1, PROTOTYPE_COUNT, self.grid.0, self.grid.1];
             Ok(Tensor::joined(vec![predictions, Tensor::new(shape, self.prototypes.clone())?]))
         }
@@ -209,8 +210,8 @@ mod tests {
         net.parameters
             .iter_mut()
             .for_each(|p| p.values.iter_mut().for_each(|v| *v += 0.02 * random.normal()));
-        let batch = Pool::render(Subject::Instances, Split::Val, 1).plain(0, 1);
-        let model = to_model(&net, Subject::Instances, Subject::Instances.size()).unwrap();
+        let batch = Pool::render(&Goal::instances(), Split::Val, 1).plain(0, 1).unwrap();
+        let model = to_model(&net, &Goal::instances()).unwrap();
         let engine = model.scores(&batch.image(0).unwrap()).unwrap();
         let tape = net.forward(batch.input, Mode::Eval);
         let ours = Said::of(places(&net).map(|place| tape.map(place)), 0).tensor().unwrap();
@@ -223,8 +224,8 @@ mod tests {
     #[test]
     fn the_gradient_agrees_with_differences() {
         let mut net = networks::instances(2, &mut Random::new(4));
-        let batch = Pool::render(Subject::Instances, Split::Val, 1).plain(0, 1);
-        let objects = truths(&batch).unwrap();
+        let batch = Pool::render(&Goal::instances(), Split::Val, 1).plain(0, 1).unwrap();
+        let objects = truths(&Goal::instances(), &batch).unwrap();
         assert!(!objects[0].is_empty());
         let tape = net.forward(batch.input.clone(), Mode::Train);
         let (_, gradients) = loss(&net, &tape, &objects);

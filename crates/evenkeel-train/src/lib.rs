@@ -7,12 +7,18 @@
 #![forbid(unsafe_code)]
 
 pub mod adversary;
+pub mod augment;
 pub mod batch;
+mod card;
 pub mod checkpoint;
+pub mod command;
 pub mod curve;
+pub mod data;
 pub mod error;
 pub mod export;
+pub mod goal;
 pub mod heads;
+pub mod import;
 pub mod instance;
 mod instance_loss;
 pub mod layer;
@@ -21,6 +27,8 @@ pub mod map;
 pub mod net;
 pub mod networks;
 pub mod optimiser;
+mod picture;
+pub mod score;
 pub mod train;
 
 pub use error::{Error, Result};

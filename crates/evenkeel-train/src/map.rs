@@ -1,5 +1,6 @@
 //! A batch of feature maps, channels last: `[n][h][w][stride]`, the channels rounded up to whole vectors of eight.
 
+use rayon::prelude::*;
 use std::sync::LazyLock;
 
 use evenkeel_kernels::buffer::{Buffer, Pool};
@@ -58,7 +59,8 @@ impl Map {
     /// Adds another map of the same shape.
     pub fn add(&mut self, other: &Self) {
         assert_eq!(self.values.len(), other.values.len(), "maps of one shape");
-        self.values.iter_mut().zip(&*other.values).for_each(|(a, b)| *a += b);
+        let parts = self.values.par_chunks_mut(1 << 14).zip(other.values.par_chunks(1 << 14));
+        parts.for_each(|(to, from)| to.iter_mut().zip(from).for_each(|(a, b)| *a += b));
     }
 }
 

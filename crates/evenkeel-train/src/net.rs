@@ -5,6 +5,7 @@
 
 use crate::layer::conv::{Conv, to_bias};
 use crate::layer::norm::{self, Moments};
+use crate::layer::pool::{self, Pool};
 use crate::layer::resize;
 use crate::map::Map;
 use evenkeel::Random;
@@ -48,6 +49,9 @@ pub(crate) enum Step {
     Norm { from: Place, gain: usize, shift: usize, running: usize, skip: Option<Place>, relu: bool },
     Enlarge { from: Place, factor: usize },
     Average { from: Place },
+    Add { from: Place, other: Place },
+    Relu { from: Place },
+    MaxPool { from: Place, pool: Pool },
 }
 
 /// A trainable network.
@@ -182,6 +186,67 @@ impl Net {
         self.push(Step::Enlarge { from, factor }, channels)
     }
 
+    /// The sum of two maps.
+    pub(crate) fn sum(&mut self, from: Place, other: Place) -> Place {
+        let channels = self.channels[from];
+        assert_eq!(channels, self.channels[other], "channels of both sides of a sum");
+        self.push(Step::Add { from, other }, channels)
+    }
+
+    /// The positive part.
+    pub(crate) fn relu(&mut self, from: Place) -> Place {
+        let channels = self.channels[from];
+        self.push(Step::Relu { from }, channels)
+    }
+
+    /// The largest of each window.
+    pub(crate) fn max_pool(&mut self, from: Place, pool: Pool) -> Place {
+        let channels = self.channels[from];
+        self.push(Step::MaxPool { from, pool }, channels)
+    }
+
+    /// Channels of a place.
+    pub(crate) fn channels(&self, place: Place) -> usize {
+        self.channels[place]
+    }
+
+    /// Sets the values of a parameter.
+    pub(crate) fn set(&mut self, name: &str, values: &[f32]) {
+        let found = self.parameters.iter_mut().find(|p| p.name == name).expect("a parameter of this name");
+        found.values.copy_from_slice(values);
+    }
+
+    /// Sets the running statistics of the norm added last.
+    pub(crate) fn set_running(&mut self, mean: Vec<f32>, variance: Vec<f32>) {
+        let running = self.running.last_mut().expect("a norm was added");
+        (running.mean, running.variance) = (mean, variance);
+    }
+
+    /// Whether a place is filled by a convolution without bias, which a norm may follow.
+    pub(crate) fn is_bare_conv(&self, place: Place) -> bool {
+        place > 0 && matches!(self.steps[place - 1], Step::Conv { bias: None, .. })
+    }
+
+    /// Puts a fresh 1x1 or larger convolution with another number of outputs in the place of the one that gives the scores. False if something
+    /// else gives them.
+    pub(crate) fn new_scores(&mut self, scores: &str, outputs: usize, random: &mut Random) -> bool {
+        let place = self.place(scores);
+        let Some(Step::Conv { conv, weight, bias, .. }) = self.steps.get_mut(place - 1) else { return false };
+        conv.out_c = outputs;
+        let deviation = (1.0 / (conv.in_c * conv.kernel * conv.kernel) as f32).sqrt();
+        let fresh = &mut self.parameters[*weight];
+        fresh.shape[0] = outputs;
+        fresh.values = (0..fresh.shape.iter().product()).map(|_| random.normal() * deviation).collect();
+        fresh.gradient = vec![0.0; fresh.values.len()];
+        if let Some(bias) = bias {
+            let fresh = &mut self.parameters[*bias];
+            (fresh.shape, fresh.values, fresh.gradient) =
+                (vec![outputs], vec![0.0; outputs], vec![0.0; outputs]);
+        }
+        self.channels[place] = outputs;
+        true
+    }
+
     /// The mean over the image.
     pub(crate) fn average(&mut self, from: Place) -> Place {
         let channels = self.channels[from];
@@ -215,6 +280,13 @@ impl Net {
                 }
                 Step::Enlarge { from, factor } => resize::enlarge(&tape.maps[from], factor),
                 Step::Average { from } => resize::average(&tape.maps[from]),
+                Step::Add { from, other } => {
+                    let mut sum = tape.maps[from].clone();
+                    sum.add(&tape.maps[other]);
+                    sum
+                }
+                Step::Relu { from } => pool::relu(&tape.maps[from]),
+                Step::MaxPool { from, pool } => pool.forward(&tape.maps[from]),
             };
             tape.weights.push(packed);
             tape.maps.push(map);
@@ -237,9 +309,19 @@ impl Net {
         }
     }
 
+    /// Sets every parameter's gradient to zero.
+    pub fn clear(&mut self) {
+        self.parameters.iter_mut().for_each(|p| p.gradient.fill(0.0));
+    }
+
     /// Sets every parameter's gradient from the gradients at some places; gives the gradient to the input if it is wanted.
     pub fn backward(&mut self, tape: &Tape, from: Vec<(Place, Map)>, to_input: bool) -> Option<Map> {
-        self.parameters.iter_mut().for_each(|p| p.gradient.fill(0.0));
+        self.clear();
+        self.accumulate(tape, from, to_input)
+    }
+
+    /// As [`Net::backward`], but adds to the gradients that are there.
+    pub fn accumulate(&mut self, tape: &Tape, from: Vec<(Place, Map)>, to_input: bool) -> Option<Map> {
         let mut gradients: Vec<Option<Map>> = (0..tape.maps.len()).map(|_| None).collect();
         from.into_iter().for_each(|(place, gradient)| give(&mut gradients, place, gradient));
         for (i, step) in self.steps.iter().enumerate().rev() {
@@ -283,6 +365,18 @@ impl Net {
                     resize::enlarge_back(&gy, factor, slot(&mut gradients, from, &tape.maps));
                 }
                 Step::Average { from } => resize::average_back(&gy, slot(&mut gradients, from, &tape.maps)),
+                Step::Add { from, other } => {
+                    give(&mut gradients, other, gy.clone());
+                    give(&mut gradients, from, gy);
+                }
+                Step::Relu { from } => {
+                    norm::cut(&tape.maps[i + 1], &mut gy);
+                    give(&mut gradients, from, gy);
+                }
+                Step::MaxPool { from, pool } => {
+                    let x = &tape.maps[from];
+                    pool.backward(x, &tape.maps[i + 1], &gy, slot(&mut gradients, from, &tape.maps));
+                }
             }
         }
         gradients[0].take()

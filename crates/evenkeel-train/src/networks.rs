@@ -4,6 +4,7 @@
 //! bring back edges before the class scores. The instance segmenter has the same trunk and a head like YOLO's. The
 //! classifier is a small residual network. Each names the tensor that views are compared on.
 
+use crate::goal::{Goal, Task};
 use crate::layer::conv::Conv;
 use crate::net::{Net, Place};
 use evenkeel::Random;
@@ -22,10 +23,17 @@ pub const COEFFICIENTS: &str = "coefficients";
 pub const PROTOTYPES: &str = "prototypes";
 /// How many prototypes there are.
 pub const PROTOTYPE_COUNT: usize = 12;
-/// What pixels in [0, 1] are made into before the first layer: (pixel − mean) / deviation.
-pub const PIXEL_MEAN: [f32; 3] = [0.45; 3];
-/// See [`PIXEL_MEAN`].
-pub const PIXEL_DEVIATION: [f32; 3] = [0.25; 3];
+
+/// How much rare classes of rendered scenes weigh in the loss: road, pavement, grass, building, fence, pole, sign, tree, person, car, sky.
+const SCENE_WEIGHTS: [f32; 11] = [1.0, 1.1, 1.0, 1.0, 1.8, 2.0, 2.0, 1.0, 2.5, 1.3, 1.0];
+
+/// How much each class of the rendered pictures weighs in the loss.
+pub fn scene_weights(goal: &Goal) -> Vec<f32> {
+    match goal.task {
+        Task::Semantic => SCENE_WEIGHTS.to_vec(),
+        _ => vec![1.0; goal.classes.len()],
+    }
+}
 
 fn conv3(in_c: usize, out_c: usize, stride: usize, dilation: usize) -> Conv {
     Conv { in_c, out_c, kernel: 3, stride, dilation }
@@ -112,16 +120,56 @@ pub fn instances(classes: usize, random: &mut Random) -> Net {
     net
 }
 
-/// The classifier: scores for the whole image. Sides must be multiples of eight.
-pub fn classifier(classes: usize, random: &mut Random) -> Net {
+/// A compact DRN: ordinary 3x3 convolutions to 1/8 of the image's size at four times `width` channels, then residual blocks of dilation 1, 2, 2, 4
+/// and 4, then dilation 2 and 1 without skips, so that the grid of the last dilation does not show. Sides must be multiples of eight.
+pub fn compact(classes: usize, width: usize, random: &mut Random) -> Net {
     let mut net = Net::new(3);
-    let at2 = plain(&mut net, "stem", 0, conv3(3, 24, 2, 1), random);
-    let at4 = residual(&mut net, "level1", at2, conv3(24, 48, 2, 1), random);
-    let at8 = residual(&mut net, "level2", at4, conv3(48, 96, 2, 1), random);
-    let at8 = residual(&mut net, "level3", at8, conv3(96, 96, 1, 1), random);
+    let wide = 4 * width;
+    let at2 = plain(&mut net, "stem", 0, conv3(3, width, 2, 1), random);
+    let at4 = residual(&mut net, "level1", at2, conv3(width, 2 * width, 2, 1), random);
+    let mut at8 = residual(&mut net, "level2", at4, conv3(2 * width, wide, 2, 1), random);
+    for (k, dilation) in [1, 2, 2, 4, 4].into_iter().enumerate() {
+        at8 = residual(&mut net, &format!("level{}", 3 + k), at8, conv3(wide, wide, 1, dilation), random);
+    }
+    for (k, dilation) in [2, 1].into_iter().enumerate() {
+        at8 = plain(&mut net, &format!("smooth{}", 1 + k), at8, conv3(wide, wide, 1, dilation), random);
+    }
+    let scores = net.conv("seg", at8, conv1(wide, classes, 1), true, random);
+    net.name(scores, SCORES);
+    net
+}
+
+/// The classifier: scores for the whole image from maps of `width` channels at half its size, twice and four times as many at 1/4 and 1/8.
+/// Sides must be multiples of eight.
+pub fn classifier(classes: usize, width: usize, random: &mut Random) -> Net {
+    let mut net = Net::new(3);
+    let at2 = plain(&mut net, "stem", 0, conv3(3, width, 2, 1), random);
+    let at4 = residual(&mut net, "level1", at2, conv3(width, 2 * width, 2, 1), random);
+    let at8 = residual(&mut net, "level2", at4, conv3(2 * width, 4 * width, 2, 1), random);
+    let at8 = residual(&mut net, "level3", at8, conv3(4 * width, 4 * width, 1, 1), random);
     net.name(at8, FEATURES);
     let pooled = net.average(at8);
-    let scores = net.conv("classes", pooled, conv1(96, classes, 1), true, random);
+    let scores = net.conv("classes", pooled, conv1(4 * width, classes, 1), true, random);
+    net.name(scores, SCORES);
+    net
+}
+
+/// DRN-D-22: a 7x7 convolution and one of 3x3 at full size, then residual blocks to 1/8 and dilation 2 and 4, up to 512 channels. Sides must be
+/// multiples of eight.
+pub fn drn_d_22(classes: usize, random: &mut Random) -> Net {
+    let mut net = Net::new(3);
+    let stem = Conv { in_c: 3, out_c: 16, kernel: 7, stride: 1, dilation: 1 };
+    let mut at = plain(&mut net, "layer0", 0, stem, random);
+    at = plain(&mut net, "layer1", at, conv3(16, 16, 1, 1), random);
+    at = plain(&mut net, "layer2", at, conv3(16, 32, 2, 1), random);
+    let levels = [(32, 64, 2, 1), (64, 128, 2, 1), (128, 256, 1, 2), (256, 512, 1, 4)];
+    for (k, (from, to, stride, dilation)) in levels.into_iter().enumerate() {
+        at = residual(&mut net, &format!("layer{}.0", 3 + k), at, conv3(from, to, stride, dilation), random);
+        at = residual(&mut net, &format!("layer{}.1", 3 + k), at, conv3(to, to, 1, dilation), random);
+    }
+    at = plain(&mut net, "layer7", at, conv3(512, 512, 1, 2), random);
+    at = plain(&mut net, "layer8", at, conv3(512, 512, 1, 1), random);
+    let scores = net.conv("seg", at, conv1(512, classes, 1), true, random);
     net.name(scores, SCORES);
     net
 }

@@ -1,38 +1,55 @@
 //! The training loop: draw a batch, attack it if asked, step, evaluate on held-out pictures now and then, keep checkpoints.
 
 use crate::adversary::Adversary;
-use crate::batch::{Pool, Subject};
+use crate::batch::{Batch, Pool};
 use crate::error::{Error, Result};
-use crate::instance;
-use crate::loss::{best, cross_entropy};
-use crate::net::{Mode, Net};
+use crate::goal::{Goal, Task};
+use crate::loss::cross_entropy;
+use crate::map::Map;
+use crate::net::{Mode, Net, Place, Tape};
 use crate::networks::SCORES;
-use crate::optimiser::{AdamW, rate};
-use crate::{checkpoint, curve};
+use crate::optimiser::{Optimiser, Rule, Schedule};
+use crate::{checkpoint, curve, instance, score};
 use evenkeel::Random;
-use evenkeel_data::metric::{ClassOverlap, Confusion};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// Steps after which a plan by time knows how many it has time for; the first is not timed.
+const TRIAL: usize = 12;
+/// The longest rise of the rate, in steps.
+const LONGEST_WARM_UP: usize = 500;
+/// The share of the minutes that evaluations may take.
+const LOOKING: f64 = 0.06;
+/// Steps for each batch of held-out pictures, so that scoring them stays cheap.
+const SCORED_STEPS: usize = 4;
+/// How much of the smoothed loss a step replaces.
+const FRESH: f64 = 0.05;
 
 /// How to train.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// What is learnt.
-    pub subject: Subject,
-    /// Steps in all.
+    pub goal: Goal,
+    /// Steps in all; 0 for as many as the minutes have room for, found out by the first few and kept in the checkpoint.
     pub steps: usize,
     /// Pictures in a batch.
     pub batch: usize,
     /// (height, width) of the windows a batch is cut in.
     pub window: (usize, usize),
+    /// How parameters are moved.
+    pub rule: Rule,
+    /// How the rate falls.
+    pub schedule: Schedule,
     /// The highest rate.
     pub peak: f32,
     /// Weight decay.
     pub decay: f32,
+    /// How much each class weighs in the loss.
+    pub weights: Vec<f32>,
     /// The adversary, if there is one.
     pub adversary: Option<Adversary>,
-    /// Steps between evaluations on held-out pictures, and checkpoints.
+    /// Steps between evaluations on held-out pictures, and checkpoints; 0 for a twentieth of all, or more if there are many pictures.
     pub every: usize,
     /// The seed.
     pub seed: u64,
@@ -47,40 +64,45 @@ pub struct Plan {
 pub struct History {
     /// Steps done.
     pub step: usize,
+    /// Steps in all; 0 while that is not known.
+    #[serde(default)]
+    pub steps: usize,
     /// Seconds of work.
     pub seconds: f64,
+    /// The smoothed loss.
+    #[serde(default)]
+    pub loss: Option<f64>,
     /// Step and smoothed loss.
     pub losses: Vec<(usize, f64)>,
     /// Step and score in percent on held-out pictures.
     pub scores: Vec<(usize, f64)>,
 }
 
-/// How much rare classes weigh in the loss: road, pavement, grass, building, fence, pole, sign, tree, person, car, sky.
-const SCENE_WEIGHTS: [f32; 11] = [1.0, 1.1, 1.0, 1.0, 1.8, 2.0, 2.0, 1.0, 2.5, 1.3, 1.0];
+impl History {
+    /// Takes in the loss of one more step.
+    fn took(&mut self, loss: f64, seconds: f64) {
+        self.loss = Some(self.loss.map_or(loss, |smooth| smooth + FRESH * (loss - smooth)));
+        self.step += 1;
+        self.seconds = seconds;
+    }
+}
+
+/// A training under way.
+struct Course<'a> {
+    plan: &'a Plan,
+    net: &'a mut Net,
+    optimiser: Optimiser,
+    history: History,
+    told: Instant,
+}
 
 impl Plan {
-    /// How much finer labels are than scores.
-    fn factor(&self) -> usize {
-        match self.subject {
-            Subject::Scenes => 2,
-            Subject::Objects | Subject::Instances => 1,
-        }
-    }
-
-    fn weights(&self) -> &'static [f32] {
-        match self.subject {
-            Subject::Scenes => &SCENE_WEIGHTS,
-            Subject::Objects => &[1.0; 10],
-            Subject::Instances => &[1.0; 2],
-        }
-    }
-
     /// Trains until the steps or the minutes are used up; goes on from the checkpoint if there is one. True when all steps are done.
     ///
     /// # Errors
     /// If a file cannot be read or written, or the loss diverges.
     pub fn run(&self, net: &mut Net, train: &Pool, held_out: &Pool) -> Result<(History, bool)> {
-        self.run_until(self.steps, net, train, held_out)
+        self.run_until(usize::MAX, net, train, held_out)
     }
 
     /// Trains as [`Plan::run`] does, but stops before step `end`.
@@ -94,110 +116,162 @@ impl Plan {
         train: &Pool,
         held_out: &Pool,
     ) -> Result<(History, bool)> {
-        let end = end.min(self.steps);
-        let mut optimiser = AdamW::new(net, self.decay);
+        let mut optimiser = Optimiser::new(self.rule, net, self.decay);
         let mut history = match self.checkpoint.exists() {
             true => checkpoint::load(&self.checkpoint, net, &mut optimiser)?,
             false => History::default(),
         };
-        let (start, before) = (Instant::now(), history.seconds);
-        let mut smooth: Option<f64> = None;
-        let mut told = Instant::now();
-        while history.step < end && start.elapsed().as_secs_f64() < 60.0 * self.minutes {
-            let loss = self.step(net, &mut optimiser, train, history.step)?;
-            let level = smooth.map_or(loss, |s| s + 0.05 * (loss - s));
-            smooth = Some(level);
-            history.step += 1;
-            history.seconds = before + start.elapsed().as_secs_f64();
-            if history.step.is_multiple_of(self.every) || history.step == self.steps {
-                history.losses.push((history.step, level));
-                history.scores.push((history.step, 100.0 * self.score(net, held_out)?));
-                checkpoint::save(&self.checkpoint, net, &mut optimiser, &history)?;
-                curve::draw(&history, self.subject.figure())
-                    .save_png(self.checkpoint.with_extension("curves.png"))?;
-                self.tell(&history, level, true);
-            } else if told.elapsed().as_secs() >= 5 {
-                self.tell(&history, level, false);
-                told = Instant::now();
-            }
+        if self.steps > 0 {
+            history.steps = self.steps;
         }
-        checkpoint::save(&self.checkpoint, net, &mut optimiser, &history)?;
-        Ok((history.clone(), history.step == self.steps))
+        let mut course = Course { plan: self, net, optimiser, history, told: Instant::now() };
+        course.run(end, train, held_out)?;
+        let history = course.history;
+        let done = history.step == history.steps;
+        Ok((history, done))
     }
 
-    fn step(&self, net: &mut Net, optimiser: &mut AdamW, train: &Pool, step: usize) -> Result<f64> {
-        let mut random = Random::new(self.seed).fork(step as u64);
-        let mut batch = train.draw(self.batch, self.window, &mut random);
-        if let Some(adversary) = &self.adversary {
-            adversary.strike(net, self.subject, &mut batch, random.fork(1).seed())?;
+    /// The loss of a network on a batch, and its gradients at the places it is read from.
+    ///
+    /// # Errors
+    /// If a mask is refused.
+    pub fn loss(&self, net: &Net, tape: &Tape, batch: &Batch) -> Result<(f64, Vec<(Place, Map)>)> {
+        if self.goal.task == Task::Instances {
+            return Ok(instance::loss(net, tape, &instance::truths(&self.goal, batch)?));
         }
-        let truths = match self.subject {
-            Subject::Instances => instance::truths(&batch)?,
-            _ => Vec::new(),
+        let place = net.place(SCORES);
+        let factor = match self.goal.task {
+            Task::Semantic => batch.input.height.div_ceil(tape.map(place).height),
+            _ => 1,
         };
-        let tape = net.forward(batch.input, Mode::Train);
-        let (loss, gradients) = match self.subject {
-            Subject::Instances => instance::loss(net, &tape, &truths),
-            _ => {
-                let place = net.place(SCORES);
-                let (loss, gradient) =
-                    cross_entropy(tape.map(place), &batch.labels, self.factor(), self.weights());
-                (loss, vec![(place, gradient)])
+        let (loss, gradient) = cross_entropy(tape.map(place), &batch.labels, factor, &self.weights);
+        Ok((loss, vec![(place, gradient)]))
+    }
+
+    /// Mean IoU, accuracy or mask AP50 on held-out pictures.
+    ///
+    /// # Errors
+    /// If the engine refuses the network or a picture cannot be read.
+    pub fn score(&self, net: &Net, held_out: &Pool) -> Result<f64> {
+        Ok(score::of(net, &self.goal, held_out, self.batch)?.figure)
+    }
+
+    /// The rate at a step; `steps` is 0 while their number is not known.
+    fn rate(&self, step: usize, steps: usize) -> f32 {
+        let warm = if steps == 0 { LONGEST_WARM_UP } else { (steps / 20 + 1).min(LONGEST_WARM_UP) };
+        self.schedule.rate(step, steps, self.peak, warm)
+    }
+
+    /// Steps between scores: by itself a twentieth of all, but so many that scoring takes a small share of the time.
+    fn every(&self, steps: usize, held_out: &Pool) -> usize {
+        let dear = SCORED_STEPS * held_out.len() / self.batch;
+        if self.every > 0 { self.every } else { (steps / 20).max(dear).max(1) }
+    }
+}
+
+impl Course<'_> {
+    fn run(&mut self, end: usize, train: &Pool, held_out: &Pool) -> Result<()> {
+        let (start, before) = (Instant::now(), self.history.seconds);
+        let mut trial = None;
+        loop {
+            let known = self.history.steps > 0;
+            let last = if known { end.min(self.history.steps) } else { end };
+            let over = self.history.step >= last || start.elapsed().as_secs_f64() >= 60.0 * self.plan.minutes;
+            if over {
+                break;
             }
-        };
-        if !loss.is_finite() {
-            return Err(Error::Diverged { step, loss });
+            let loss = self.step(train)?;
+            self.history.took(loss, before + start.elapsed().as_secs_f64());
+            if !known {
+                self.look_ahead(*trial.get_or_insert((self.history.step, Instant::now())));
+            }
+            let every = self.plan.every(self.history.steps, held_out);
+            let last = self.history.step == self.history.steps;
+            if self.history.steps > 0 && (self.history.step.is_multiple_of(every) || last) {
+                self.look(held_out)?;
+                self.history.seconds = before + start.elapsed().as_secs_f64();
+                checkpoint::save(&self.plan.checkpoint, self.net, &mut self.optimiser, &self.history)?;
+            } else if self.told.elapsed() >= Duration::from_secs(5) {
+                self.tell("\r");
+            }
         }
-        net.backward(&tape, gradients, false);
-        net.remember(&tape);
-        optimiser.step(net, step, rate(step, self.steps, self.peak, self.steps / 20 + 1));
+        checkpoint::save(&self.plan.checkpoint, self.net, &mut self.optimiser, &self.history)
+    }
+
+    /// Plans the steps by the time that the first ones took.
+    fn look_ahead(&mut self, (first, since): (usize, Instant)) {
+        if self.history.step >= first + TRIAL {
+            let seconds = since.elapsed().as_secs_f64() / TRIAL as f64;
+            let room = 60.0 * self.plan.minutes * (1.0 - LOOKING) / seconds.max(1e-6);
+            self.history.steps = (room as usize).max(self.history.step + 1);
+            self.tell("\n");
+        }
+    }
+
+    fn step(&mut self, train: &Pool) -> Result<f64> {
+        let (plan, step) = (self.plan, self.history.step);
+        let mut random = Random::new(plan.seed).fork(step as u64);
+        let mut batch = train.draw(plan.batch, plan.window, &mut random)?;
+        self.net.clear();
+        let mut total = 0.0;
+        let struck = plan.adversary.as_ref().map_or(0.0, |adversary| adversary.weight);
+        if struck < 1.0 {
+            total += f64::from(1.0 - struck) * self.learn(&batch, 1.0 - struck)?;
+        }
+        if let Some(adversary) = &plan.adversary {
+            adversary.strike(self.net, &plan.goal, &mut batch, random.fork(1).seed())?;
+            total += f64::from(struck) * self.learn(&batch, struck)?;
+        }
+        if !total.is_finite() {
+            return Err(Error::Diverged { step, loss: total });
+        }
+        let steps = self.history.steps;
+        let rate = plan.rate(step, steps);
+        self.optimiser.step(self.net, step, rate);
+        Ok(total)
+    }
+
+    /// Adds `share` of the gradients at a batch; gives its loss.
+    fn learn(&mut self, batch: &Batch, share: f32) -> Result<f64> {
+        let tape = self.net.forward(batch.input.clone(), Mode::Train);
+        let (loss, mut gradients) = self.plan.loss(self.net, &tape, batch)?;
+        if share != 1.0 {
+            gradients.iter_mut().for_each(|(_, map)| map.values.iter_mut().for_each(|g| *g *= share));
+        }
+        self.net.accumulate(&tape, gradients, false);
+        self.net.remember(&tape);
         Ok(loss)
     }
 
-    /// Mean IoU (scenes), accuracy (objects) or mask AP50 (instances) on held-out pictures.
-    ///
-    /// # Errors
-    /// If the engine refuses the network.
-    pub fn score(&self, net: &Net, held_out: &Pool) -> Result<f64> {
-        if self.subject == Subject::Instances {
-            return Ok(instance::score(net, held_out)?.figures().0[1].unwrap_or(0.0));
-        }
-        let tally = self.tally(net, held_out);
-        let figure = if self.subject == Subject::Scenes { tally.mean_iou() } else { tally.pixel_accuracy() };
-        Ok(figure.unwrap_or(0.0))
-    }
-
-    /// IoU of each class on held-out pictures; classes that never occur have none.
-    pub fn overlaps(&self, net: &Net, held_out: &Pool) -> Vec<Option<f64>> {
-        self.tally(net, held_out).iou()
-    }
-
-    fn tally(&self, net: &Net, held_out: &Pool) -> ClassOverlap {
-        let place = net.place(SCORES);
-        let mut tally = Confusion::empty(self.weights().len());
-        let mut from = 0;
-        while from < held_out.len() {
-            let batch = held_out.plain(from, from + self.batch);
-            from += batch.input.batch;
-            let tape = net.forward(batch.input, Mode::Eval);
-            for (said, is) in best(tape.map(place), self.factor()).into_iter().zip(&batch.labels) {
-                tally.count((*is).into(), said.into());
-            }
-        }
-        tally.overlap()
+    /// Scores the network on held-out pictures and draws the curves.
+    fn look(&mut self, held_out: &Pool) -> Result<()> {
+        let figure = self.plan.score(self.net, held_out)?;
+        self.history.losses.push((self.history.step, self.history.loss.unwrap_or_default()));
+        self.history.scores.push((self.history.step, 100.0 * figure));
+        let curves = self.plan.checkpoint.with_extension("curves.png");
+        curve::draw(&self.history, self.plan.goal.task.figure()).save_png(curves)?;
+        self.tell("\n");
+        Ok(())
     }
 
     /// The progress line: written over itself, and kept when a score is known.
-    fn tell(&self, history: &History, loss: f64, kept: bool) {
-        let share = history.step as f64 / self.steps as f64;
-        let left = history.seconds / 60.0 * (1.0 - share) / share;
+    fn tell(&mut self, end: &str) {
+        let (history, plan) = (&self.history, self.plan);
+        let share = history.step as f64 / history.steps.max(1) as f64;
+        let left = match history.steps {
+            0 => plan.minutes,
+            _ => history.seconds / 60.0 * (1.0 - share) / share,
+        };
         let score = history.scores.last().map_or(String::from("-"), |(_, s)| format!("{s:.2}"));
-        let what = self.subject.figure();
-        let speed = (history.step * self.batch) as f64 / history.seconds.max(1e-9);
-        let end = if kept { "\n" } else { "\r" };
+        let speed = (history.step * plan.batch) as f64 / history.seconds.max(1e-9);
+        let rate = plan.rate(history.step, history.steps);
         eprint!(
-            "step {:>6}/{}  loss {loss:.4}  {what} {score}  {speed:.1} images/s  {left:.1} min left    {end}",
-            history.step, self.steps
+            "step {:>6}/{}  loss {:.4}  {} {score}  rate {rate:.2e}  {speed:.1} images/s  {left:.1} min left    {end}",
+            history.step,
+            history.steps,
+            history.loss.unwrap_or_default(),
+            plan.goal.task.figure(),
         );
+        self.told = Instant::now();
     }
 }

@@ -238,6 +238,11 @@ impl Dataset {
         self.preparation
     }
 
+    /// What listing found to be broken; samples that do not load are found by reading them.
+    pub fn offenders(&self) -> &[Offender] {
+        &self.listing.offenders
+    }
+
     /// What `ready` left out, for the result to count.
     pub fn skipped(&self) -> &[Offender] {
         &self.skipped

@@ -2,6 +2,7 @@
 
 pub mod conv;
 pub(crate) mod norm;
+pub(crate) mod pool;
 pub(crate) mod resize;
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use crate::map::{self, Map};
 use evenkeel_kernels::resample::{AxisMap, Sampling, Separable};
+use rayon::prelude::*;
 
 /// The kernels' map of an enlargement of a `height` x `width` map.
 fn enlargement((height, width): (usize, usize), factor: usize) -> Separable {
@@ -22,7 +23,8 @@ pub(crate) fn enlarge_back(gy: &Map, factor: usize, gx: &mut Map) {
     let back = enlargement((gx.height, gx.width), factor).transposed();
     let mut sum = map::zeros(gx.values.len());
     back.apply_channels_last(gx.batch, gx.channels, &gy.values, &mut sum);
-    gx.values.iter_mut().zip(&*sum).for_each(|(a, b)| *a += b);
+    let parts = gx.values.par_chunks_mut(1 << 14).zip(sum.par_chunks(1 << 14));
+    parts.for_each(|(to, from)| to.iter_mut().zip(from).for_each(|(a, b)| *a += b));
 }
 
 /// The mean over each image.

@@ -1,6 +1,7 @@
 //! Gradients against central differences, on a network that has one of everything.
 
 use super::conv::Conv;
+use super::pool::Pool;
 use crate::map::Map;
 use crate::net::{Mode, Net};
 use evenkeel::Random;
@@ -18,7 +19,12 @@ fn small() -> Net {
     let c = net.enlarge(c, 2);
     let d = net.conv("d", a, conv(8, 8, 1, 1, 1), false, &mut random);
     let d = net.norm("dn", d, Some(c), true);
-    let e = net.average(d);
+    let pool = Pool { kernel: 3, stride: 2, pad: 1 };
+    let p = net.max_pool(d, pool);
+    let q = net.conv("q", p, conv(8, 8, 1, 1, 1), true, &mut random);
+    let p = net.sum(q, p);
+    let p = net.relu(p);
+    let e = net.average(p);
     let e = net.conv("e", e, conv(8, 5, 1, 1, 1), true, &mut random);
     net.name(e, "scores");
     // Norms before an addition start at zero; move everything off its start.

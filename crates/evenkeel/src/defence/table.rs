@@ -227,7 +227,7 @@ fn fitted(settings: &DefenceSettings, model: &Model) -> ViewSet {
 }
 
 fn missing(name: &str, what: &str) -> Error {
-    Error::setting(format!("defence {name}"), format!("needs {what}"))
+    Error::setting(format!("defence {name}"), crate::objective::head::needs_head(what))
 }
 
 fn equivariance(s: &DefenceSettings, model: &Model, _: &Heads) -> Result<Box<dyn ViewObjective>> {

@@ -92,7 +92,8 @@ impl Detector {
         let fixed = model.network.fixed_size().is_some();
         let views = views.fitted(fixed, model.multiple);
         views.check()?;
-        let missing = |what: &str| Error::setting(format!("detector {name}"), format!("needs {what}"));
+        let missing =
+            |what: &str| Error::setting(format!("detector {name}"), crate::objective::head::needs_head(what));
         let per_view = |objective: Box<dyn ViewObjective>| Measure::Objective {
             objective,
             share: views.rules.len() as f64,

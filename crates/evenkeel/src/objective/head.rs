@@ -10,6 +10,11 @@ use safetensors::tensor::{Dtype, TensorView};
 
 use crate::error::{Error, Result};
 
+/// What to say where a head is wanted and not given.
+pub(crate) fn needs_head(what: &str) -> String {
+    format!("needs {what}, which `evenkeel train heads NETWORK --images FOLDER` makes beside the network")
+}
+
 /// One layer: y = W x + b.
 #[derive(Clone, Debug)]
 struct Layer {
