@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
+use evenkeel::AnswerSpec;
 use evenkeel::defence::{DefenceKind, DefenceSpec};
 use evenkeel::detect::{Calibration, DELTA, Detector, DetectorSpec, Heads};
 use evenkeel::image::Image;
@@ -142,7 +143,10 @@ pub(crate) fn run(mut args: DefendArgs) -> Result<()> {
     let pipeline = match args.policy.load(network, &model, args.decided())? {
         Some(policy) => args.policy.told(network, &policy, &model, &args.defence.heads.load()?)?,
         None => {
-            args.defence.defence.get_or_insert_with(|| DefenceSpec::usual().name().into());
+            if args.defence.defence.is_none() {
+                args.answer.answer.get_or_insert_with(|| AnswerSpec::usual().name().into());
+                args.defence.defence = Some(DefenceSpec::usual().name().into());
+            }
             args.pipeline(&model)?
         }
     };

@@ -195,6 +195,8 @@ fn the_alarm_is_calibrated_and_raised() {
     assert!(verdict["alarm"].is_boolean() && verdict["expected_error"].is_number(), "{verdict}");
     let again = works(bench.path(), &["detect", "segmenter.onnx", "scene.png", "--json"]);
     assert_eq!(&lines(&again)[0], verdict, "the calibration beside the network is found");
+    let one = [&args[..], &["--threads", "1"]].concat();
+    assert_eq!(&lines(&works(bench.path(), &one))[0], verdict, "one thread calibrates and judges alike");
     let args = [
         "predict",
         "segmenter.onnx",

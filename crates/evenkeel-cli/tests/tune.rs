@@ -1,7 +1,8 @@
 //! `evenkeel tune` as a person runs it: on the shipped classifier and small crops, with labels and without; a policy, a page, and going on after a stop.
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use evenkeel::{Image, Policy, shipped};
 
@@ -54,6 +55,42 @@ fn tuning_writes_a_policy_and_a_page_and_goes_on_where_it_was() {
         assert_eq!(again, said);
         assert!(!second.contains('.') || second.matches('.').count() < stages.matches('.').count() / 2);
     }
+}
+
+#[test]
+fn tuning_that_is_killed_goes_on_and_says_what_it_would_have_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let args = |results: &'static str, policy: &'static str| {
+        let data = ["--data", "scenes-objects", "4@16x16", "--minutes", "15", "--threads", "1"];
+        [&["tune", "embedded:classifier"][..], &data, &["--folder", results, "-o", policy]].concat()
+    };
+    let (whole, stages) = works(at, &args("whole", "whole.toml"));
+    assert!(!whole.contains("time ran out"), "{stages}");
+    let made = |said: &str| said.matches('.').count();
+    for size in [2_000, 20_000] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_evenkeel"))
+            .args(args("cut", "cut.toml"))
+            .current_dir(at)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let log = at.join("cut/shard-1-of-2.log");
+        while std::fs::metadata(&log).map_or(0, |m| m.len()) < size {
+            assert!(child.try_wait().unwrap().is_none(), "it ended before it was killed");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!at.join("cut.toml").exists());
+    }
+    let (again, rest) = works(at, &args("cut", "cut.toml"));
+    assert!(made(&rest) < made(&stages), "what was made before it was killed was made again");
+    let figures = |said: &str| said.lines().filter(|l| l.contains("clean")).collect::<Vec<_>>().join("\n");
+    assert_eq!(figures(&again), figures(&whole));
+    let policy = |name: &str| std::fs::read_to_string(at.join(name)).unwrap();
+    assert_eq!(policy("cut.toml"), policy("whole.toml"));
 }
 
 #[test]

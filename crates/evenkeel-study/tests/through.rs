@@ -61,3 +61,45 @@ fn apgd_through_a_defence_runs_and_shards_join_to_the_same_bytes() {
     joined.keep_design(design).unwrap();
     assert_eq!(tables(&study, &joined, &at("joined")), expected);
 }
+
+/// What the rows of a study with these defences say, without clocks and keys: label, tally and passes of every answer.
+fn answered(defences: &str) -> Vec<(String, String)> {
+    let network = Path::new(env!("CARGO_MANIFEST_DIR")).join("../evenkeel/models/scenes_classifier.onnx");
+    let text = format!(
+        "name = \"shared\"\nobjective = false\n[[subject]]\nname = \"crops\"\nmodel = {network:?}\ndata = \"scenes-objects\"\npath = \"2@24x24\"\n\
+         [[attack]]\nkind = \"pgd\"\nsteps = 2\n{defences}"
+    );
+    let study = Study::load(Experiment::parse(&text, Path::new("shared.toml")).unwrap(), &[]).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let store = run(&study, folder.path(), Shard::WHOLE, 1);
+    let mut all = Vec::new();
+    for cell in study.design.cells.iter().filter(|cell| cell.answer.is_some()) {
+        let answer = &study.design.works[cell.work].answers[cell.answer.unwrap()];
+        for id in &study.design.subjects[0].images {
+            let (entry, _) = store.get(&answer.key, id).unwrap().unwrap();
+            let label = study.design.subjects[0].rows[cell.row].label.clone();
+            all.push((
+                format!("{label} {} {id}", cell.column),
+                format!("{:?} {:?}", entry.body, entry.passes),
+            ));
+        }
+    }
+    all
+}
+
+#[test]
+fn answers_that_share_a_defended_image_are_what_they_are_alone() {
+    let defence = |name: &str, answer: &str| {
+        format!("[[defence]]\nkind = \"{name}\"\nsteps = 2\nschedule = \"paper\"\n{answer}\n")
+    };
+    let plain = ["equivariance", "consensus"].map(|name| defence(name, "")).concat();
+    let vote = ["equivariance", "consensus"].map(|name| defence(name, "answer = \"vote\"")).concat();
+    let both =
+        ["equivariance", "consensus"].map(|name| defence(name, "answer = [\"plain\", \"vote\"]")).concat();
+    let mut alone = [answered(&plain), answered(&vote)].concat();
+    let mut together = answered(&both);
+    alone.sort();
+    together.sort();
+    assert_eq!(together.len(), 2 * 2 * 4);
+    assert_eq!(together, alone);
+}

@@ -4,6 +4,7 @@
 //! from. Seeds come from the experiment's seed, the draw and the image's name, so they depend neither on order nor on shards; a defence is evaluated
 //! with other random numbers than an attacker drew, except by one who knows them.
 
+use std::cell::RefCell;
 use std::time::Instant;
 
 use evenkeel::attack::{Attack, Scenario};
@@ -49,9 +50,21 @@ pub(super) struct Evaluator<'a> {
     pub(super) subject: &'a Subject,
     pub(super) sample: &'a Sample,
     pub(super) target: Option<Truth>,
+    /// The last image defended: rows that differ in the answer alone share it.
+    last: RefCell<Option<Defended>>,
+}
+
+/// What a defence made of an image.
+struct Defended {
+    spec: DefenceSpec,
+    seed: u64,
+    from: Image,
+    image: Image,
+    cost: Cost,
 }
 
 /// What a unit took.
+#[derive(Clone, Copy)]
 pub(super) struct Cost {
     pub(super) passes: Passes,
     pub(super) seconds: f64,
@@ -83,7 +96,7 @@ impl<'a> Evaluator<'a> {
             }
             _ => None,
         };
-        Ok(Self { subject, sample, target })
+        Ok(Self { subject, sample, target, last: RefCell::default() })
     }
 
     fn entry(&self, key: Key, body: Body, cost: Cost, answer_seconds: f64) -> Entry {
@@ -191,12 +204,8 @@ impl<'a> Evaluator<'a> {
         seeds: Seeds,
         measure: bool,
     ) -> Result<(Entry, Image)> {
-        let model = &self.subject.model;
         let defence = pipeline.defence.as_deref();
-        let (defended, mut cost) = watched(|| match defence {
-            Some(defence) => Ok(defence.apply(model, image, seeds.defence)?.image),
-            None => Ok(image.clone()),
-        })?;
+        let (defended, mut cost) = self.defended((pipeline, spec), image, seeds.defence)?;
         let (answer, answer_seconds) = self.evaluate(&defended, Some((pipeline, seeds.defence)))?;
         cost.passes = cost.passes.plus(count::beyond_one());
         let raised = defence.and_then(|defence| defence.objective.as_deref());
@@ -208,6 +217,25 @@ impl<'a> Evaluator<'a> {
         let (objective_before, objective_after) = (objective(image)?, objective(&defended)?);
         let answered = Answered { answer, linf_255, l2, objective_before, objective_after };
         Ok((self.entry(key, Body::Answered(answered), cost, answer_seconds), defended))
+    }
+
+    /// The image that a defence makes of this one, and what that takes; the last one again if it was asked for the same.
+    fn defended(
+        &self,
+        (pipeline, spec): (&Pipeline, &DefenceSpec),
+        image: &Image,
+        seed: u64,
+    ) -> Result<(Image, Cost)> {
+        let same = |last: &&Defended| last.seed == seed && last.spec == *spec && last.from == *image;
+        if let Some(last) = self.last.borrow().as_ref().filter(same) {
+            count::take();
+            return Ok((last.image.clone(), last.cost));
+        }
+        let Some(defence) = pipeline.defence.as_deref() else { return watched(|| Ok(image.clone())) };
+        let (defended, cost) = watched(|| Ok(defence.apply(&self.subject.model, image, seed)?.image))?;
+        let (spec, from) = (spec.clone(), image.clone());
+        self.last.replace(Some(Defended { spec, seed, from, image: defended.clone(), cost }));
+        Ok((defended, cost))
     }
 
     /// A defence's objective at an image, for the same views every time; that of equivariance and invariance per comparison.

@@ -22,7 +22,8 @@ fn candidate(label: &str, kind: &str, knobs: &[(&str, Value)]) -> Candidate {
 
 /// Every candidate for attacks of this radius. The published loop is not among them: nowhere was it better than the average of directions.
 pub fn candidates(epsilon_255: f64) -> Vec<Candidate> {
-    let radius = || ("epsilon_255", Value::Number(1.5 * epsilon_255));
+    let times = |factor: f64| ("epsilon_255", Value::Number(factor * epsilon_255));
+    let radius = || times(1.5);
     let vote = || ("answer", Value::from("vote"));
     vec![
         candidate("vote", "none", &[vote()]),
@@ -37,8 +38,14 @@ pub fn candidates(epsilon_255: f64) -> Vec<Candidate> {
         candidate("consensus", "consensus", &[radius()]),
         candidate("consensus + vote", "consensus", &[radius(), vote()]),
         candidate("consensus, 5 steps + vote", "consensus", &[radius(), ("steps", 5.into()), vote()]),
+        candidate("consensus, wide + vote", "consensus", &[times(2.5), vote()]),
+        candidate("consensus, all steps + vote", "consensus", &[radius(), ("agree", 1.0.into()), vote()]),
         candidate("leave-out + vote", "leave-out", &[radius(), vote()]),
-        candidate("consensus of features", "consensus", &[radius(), ("teach", "features".into())]),
+        candidate(
+            "consensus of features + vote",
+            "consensus",
+            &[radius(), ("teach", "features".into()), vote()],
+        ),
         candidate("equivariance, averaged", "equivariance", &[radius(), ("steps", 10.into())]),
         candidate("equivariance, averaged + vote", "equivariance", &[radius(), ("steps", 10.into()), vote()]),
     ]

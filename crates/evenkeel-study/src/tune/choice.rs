@@ -2,7 +2,8 @@
 //!
 //! One is better than another if it is no worse in clean score, under unaware attackers, under aware ones and in cost, and better in one. The rule: among those that
 //! lose at most a given number of points clean, the best under aware attackers; of those that cannot be told from it (their intervals overlap), the best under unaware ones, and
-//! then the cheapest. It must beat the bare network beyond the intervals; otherwise the alarm alone is recommended.
+//! then the cheapest. So says the half that chooses. On the half that judges it must lose no more, and beat the bare network beyond the intervals; else the next one
+//! is taken, and the alarm alone is recommended if none is left.
 
 use super::judged::{BARE, Judged};
 use crate::report::results::Figure;
@@ -20,7 +21,8 @@ impl Rule {
     pub fn words(&self) -> String {
         format!(
             "of those that lose at most {} points clean, the best under attackers who know it; of those that cannot be told from it, the best under attackers who do not, \
-             then the cheapest; if none beats the bare network beyond the intervals, the alarm alone",
+             then the cheapest; the images that did not choose must agree that it loses no more and beats the bare network beyond the intervals, or the next one is \
+             taken; the alarm alone if none is left",
             self.clean_loss
         )
     }
@@ -77,29 +79,40 @@ pub(super) fn ranked<'j>(all: &'j [Judged], rule: &Rule) -> Vec<&'j Judged> {
     left
 }
 
-/// The choice by the rule.
+/// Those that lose little enough clean, the rule's favourite first.
+fn favourites<'j>(all: &'j [Judged], rule: &Rule) -> Vec<&'j Judged> {
+    let least = bare(all).map_or(f64::NEG_INFINITY, |bare| bare.clean.value - rule.clean_loss / 100.0);
+    let mut able: Vec<&Judged> =
+        all.iter().filter(|one| one.candidate != BARE && one.clean.value >= least).collect();
+    let top = able.iter().map(|one| worst(one)).max_by(|a, b| a.value.total_cmp(&b.value));
+    let level = |one: &Judged| top.is_some_and(|top| ends(&worst(one)).1 >= ends(&top).0);
+    able.sort_by(|a, b| {
+        let by_value = match (level(a), level(b)) {
+            (true, true) => b.unaware.value.total_cmp(&a.unaware.value),
+            (false, false) => worst(b).value.total_cmp(&worst(a).value),
+            (a, b) => b.cmp(&a),
+        };
+        by_value.then(a.cost.total_cmp(&b.cost))
+    });
+    able
+}
+
+/// The choice by the rule: what the first half prefers of what the second half `judged` to help.
 ///
 /// # Errors
 /// If nothing was judged.
-pub fn choose(all: &[Judged], rule: &Rule) -> Result<Choice> {
+pub fn choose(chosen_by: &[Judged], judged: &[Judged], rule: &Rule) -> Result<Choice> {
     let nothing =
         || Error::Request("no candidate could be judged in the time; give it more --minutes".into());
-    let bare = bare(all).ok_or_else(nothing)?;
+    let bare = bare(judged).ok_or_else(nothing)?;
     let least = bare.clean.value - rule.clean_loss / 100.0;
     let helps = |one: &&Judged| {
-        one.candidate != BARE
-            && one.clean.value >= least
-            && (beats(&worst(one), &worst(bare)) || beats(&one.unaware, &bare.unaware))
+        one.clean.value >= least && (beats(&worst(one), &worst(bare)) || beats(&one.unaware, &bare.unaware))
     };
-    let able: Vec<&Judged> = all.iter().filter(helps).collect();
-    let top = able.iter().map(|one| worst(one)).max_by(|a, b| a.value.total_cmp(&b.value));
-    let level = |one: &&&Judged| top.is_some_and(|top| ends(&worst(one)).1 >= ends(&top).0);
-    let chosen = able
-        .iter()
-        .filter(level)
-        .max_by(|a, b| a.unaware.value.total_cmp(&b.unaware.value).then(b.cost.total_cmp(&a.cost)));
-    let front = front(all).iter().map(|one| one.label.clone()).collect();
-    Ok(Choice { bare: bare.clone(), chosen: chosen.map(|one| (*one).clone()), front })
+    let of = |favourite: &&Judged| judged.iter().find(|one| one.label == favourite.label);
+    let chosen = favourites(chosen_by, rule).iter().filter_map(of).find(helps);
+    let front = front(judged).iter().map(|one| one.label.clone()).collect();
+    Ok(Choice { bare: bare.clone(), chosen: chosen.cloned(), front })
 }
 
 #[cfg(test)]
@@ -129,7 +142,7 @@ mod tests {
     const RULE: Rule = Rule { clean_loss: 2.0 };
 
     fn chosen(all: &[Judged]) -> Option<String> {
-        choose(all, &RULE).unwrap().chosen.map(|one| one.label)
+        choose(all, all, &RULE).unwrap().chosen.map(|one| one.label)
     }
 
     #[test]
@@ -150,8 +163,22 @@ mod tests {
         let bare = one("none", [80.0, 5.0, 1.0], 1.0);
         let weak = one("weak", [79.5, 7.0, 3.0], 7.0);
         assert_eq!(chosen(&[bare.clone(), weak]), None);
-        assert!(choose(&[one("x", [1.0; 3], 1.0)], &RULE).is_err(), "without the bare network");
+        let alone = [one("x", [1.0; 3], 1.0)];
+        assert!(choose(&alone, &alone, &RULE).is_err(), "without the bare network");
         assert_eq!(chosen(&[bare]), None);
+    }
+
+    #[test]
+    fn one_half_chooses_and_the_other_may_only_refuse() {
+        let bare = one("none", [80.0, 5.0, 1.0], 1.0);
+        let [good, best] = [[79.0, 50.0, 30.0], [79.0, 60.0, 40.0]].map(|f| one("", f, 7.0));
+        let named = |label: &str, one: &Judged| Judged { label: label.into(), ..one.clone() };
+        let half = |a: &Judged, b: &Judged| vec![bare.clone(), named("a", a), named("b", b)];
+        let chosen = |by: &[Judged], judged: &[Judged]| choose(by, judged, &RULE).unwrap().chosen.unwrap();
+        let taken = chosen(&half(&best, &good), &half(&good, &best));
+        assert_eq!((taken.label.as_str(), taken.unaware.value), ("a", 0.5), "its figures are the judges'");
+        let dear = one("", [70.0, 60.0, 50.0], 7.0);
+        assert_eq!(chosen(&half(&best, &good), &half(&dear, &good)).label, "b");
     }
 
     #[test]

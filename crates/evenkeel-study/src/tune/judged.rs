@@ -1,7 +1,7 @@
 //! What is known of a candidate: clean, under attackers who do not know of it, under those who do, and what it costs; always on, and on alarm.
 //!
 //! On alarm an image is answered as defended if its detection score is above the threshold, and by the bare network otherwise. The threshold is the highest score
-//! of the clean images of the choosing half, less a share of false alarms. Costs are passes of any size for an answer, a pullback counted as one.
+//! of the clean images of the choosing half, less a share of false alarms; each of those clean images meets the threshold that the others give. Costs are passes of any size for an answer, a pullback counted as one.
 
 use std::collections::BTreeMap;
 
@@ -77,6 +77,8 @@ struct Row<'r> {
     half: Shard,
     row: usize,
     threshold: Option<f64>,
+    /// For clean images behind the threshold, the one without them.
+    without: &'r BTreeMap<&'r str, f64>,
 }
 
 impl<'r> Row<'r> {
@@ -92,6 +94,8 @@ impl<'r> Row<'r> {
     /// Whether an image is answered as defended.
     fn acts(&self, column: usize, id: &str) -> bool {
         let Some(threshold) = self.threshold else { return true };
+        let own = self.without.get(id).filter(|_| column == 0);
+        let threshold = own.copied().unwrap_or(threshold);
         self.scores.of(self.results, column, self.row, id).is_none_or(|score| score > threshold)
     }
 
@@ -173,12 +177,18 @@ pub fn judged(
     let [choosing, _] = super::halves()?;
     let images = &results.design.subjects[0].images;
     let calm = images.iter().enumerate().filter(|(place, _)| choosing.has(*place));
-    let calm: Vec<f64> = calm.filter_map(|(_, id)| scores.of(results, 0, 0, id)).collect();
-    let threshold = threshold_for(&calm, FALSE_ALARMS).ok();
+    let calm: Vec<(&str, f64)> =
+        calm.filter_map(|(_, id)| Some((id.as_str(), scores.of(results, 0, 0, id)?))).collect();
+    let limit = |but: Option<&str>| {
+        let others = calm.iter().filter(|(id, _)| but != Some(*id)).map(|(_, score)| *score);
+        threshold_for(&others.collect::<Vec<_>>(), FALSE_ALARMS).ok()
+    };
+    let threshold = limit(None);
+    let without = calm.iter().filter_map(|(id, _)| Some((*id, limit(Some(id))?))).collect();
     let mut all = Vec::new();
     for (row, of) in results.design.subjects[0].rows.iter().enumerate() {
         let candidate = candidates.iter().find(|c| c.label == of.label).map_or(BARE, |c| c.label.as_str());
-        let always = Row { results, scores: &scores, half, row, threshold: None };
+        let always = Row { results, scores: &scores, half, row, threshold: None, without: &without };
         all.extend(always.judged(of.label.clone(), candidate, 0));
         if candidate != BARE && threshold.is_some() {
             let on_alarm = Row { threshold, ..always };

@@ -1,9 +1,9 @@
 //! Tuning: what should be used on this network? A study underneath, in rounds that keep the better half of the candidates.
 //!
 //! Images fall into two halves, every other one. On the first, all candidates meet attackers who do not know of them, on few images, then half of the candidates on
-//! twice as many, and so on; the last few meet attackers who aim through them. The second half judges those few, and the choice is made among them by
-//! [`Rule`]. Every round is an experiment with the same keys in one store, so what was run is never run again: killed and started anew, tuning goes on.
-//! Invariant: no figure that is reported comes from an image that took part in choosing.
+//! twice as many, and so on; the last few meet attackers who aim through them, and [`Rule`] puts them in order. The second half judges those few: the first
+//! that helps there too is taken. Every round is an experiment with the same keys in one store, so what was run is never run again: killed and started anew, tuning goes on.
+//! Invariant: no figure that is reported comes from an image that put candidates in order.
 
 mod candidates;
 mod choice;
@@ -235,7 +235,7 @@ pub fn tune(request: &Request, shelf: &[Embedded], stop: &AtomicBool, notice: &d
     round.tell(format!("{} candidates judged by the other images", left.len()), &now.all);
     let Known { all: judged, complete, metric } = round.run(&left, (half, judging, true), SHARES[2])?;
     cut_short |= !complete;
-    let choice = choose(&judged, &request.rule)?;
+    let choice = choose(&now.all, &judged, &request.rule)?;
     Ok(Tuned { judged, chosen_by, choice, cut_short, metric })
 }
 

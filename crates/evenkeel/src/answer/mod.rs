@@ -87,6 +87,11 @@ impl AnswerSpec {
         Self::named("plain").expect("the table has it")
     }
 
+    /// The answer that goes with [`DefenceSpec::usual`](crate::DefenceSpec::usual) where none is named.
+    pub fn usual() -> Self {
+        Self::named("vote").expect("the table has it")
+    }
+
     /// Whether it is the network's own answer.
     pub fn is_plain(&self) -> bool {
         self.name() == "plain"

@@ -296,7 +296,7 @@ static KNOBS: [K; 19] = [
     K::new(
         "agree",
         Kind::Above(0.0, 1.0),
-        "the steps end once image and views agree on this share of the answer; never if left out",
+        "the steps end once image and views agree on this share of the answer; 1 for never",
         |s| &s.agree,
         |s| &mut s.agree,
     ),

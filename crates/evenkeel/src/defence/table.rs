@@ -132,9 +132,10 @@ pub static DEFENCES: [DefenceKind; 14] = [
     },
 ];
 
-/// What defences do in which the views teach.
+/// What defences do in which the views teach. They leave an image as it is once its views agree with it: most clean images then cost a step and lose nothing.
 fn teaching(settings: &mut DefenceSettings) {
     settings.steps = 10;
+    settings.agree = Some(0.85);
     settings.start = StartAt::Image;
     settings.views = NamedViews::named("teach").unwrap_or_else(|_| NamedViews::standard());
 }
@@ -159,7 +160,7 @@ impl Entry for DefenceKind {
 /// A defence of the table with its settings, before it meets a model.
 pub type DefenceSpec = Spec<DefenceKind>;
 
-/// What is used where a defence is asked for and none is named; docs/results.md has the figures that chose it.
+/// What is used where a defence is asked for and none is named, with [`AnswerSpec::usual`](crate::AnswerSpec::usual); docs/results.md has the figures that chose it.
 pub const USUAL: &str = "consensus";
 
 impl DefenceSpec {

@@ -45,7 +45,7 @@ fn every_defence_stays_inside_and_repeats_for_any_thread_count() {
                 for &schedule in Schedule::ALL {
                     let defence = changed(name, &model, |s| {
                         (s.norm, s.epsilon_255) = (budget.norm, 255.0 * f64::from(budget.radius));
-                        (s.steps, s.schedule) = (3, schedule);
+                        (s.steps, s.schedule, s.agree) = (3, schedule, None);
                     });
                     let first = one.install(|| defence.apply(&model, &image, 5)).unwrap();
                     let second = three.install(|| defence.apply(&model, &image, 5)).unwrap();
@@ -70,6 +70,7 @@ fn a_defence_raises_its_objective() {
         for name in ["equivariance", "invariance", "rotation", "contrastive", "consensus", "leave-out"] {
             let defence = changed(name, &model, |s| {
                 (s.steps, s.schedule, s.step_255, s.epsilon_255) = (8, Schedule::Sgd, Some(1.0), 8.0);
+                s.agree = None;
             });
             let objective = DefenceObjective::new(&model, defence.objective.as_deref());
             let value_of = |image: &Image| -> f64 {

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value as Json;
 
+use super::consensus::{Level, Target};
 use super::*;
 use crate::image::Image;
 use crate::network::{Network, Tape, Traced};
@@ -152,4 +153,35 @@ fn a_step_costs_a_pass_for_each_view_and_one_tape() {
     assert!(traces <= 6 && runs <= 2 * views && runs.is_multiple_of(views), "{runs} {traces}");
     let agreed = spec(Some(1e-9)).with("start", "image").unwrap().with("refresh", 1).unwrap();
     assert_eq!(counts(&agreed), (views, 1, true));
+}
+
+/// An image that its views agree with is left alone unless every step is asked for; agreement has degrees also where there is a single cell.
+#[test]
+fn agreement_has_degrees_and_ends_the_steps() {
+    use crate::defence::DefenceSpec;
+    let level = |values: Vec<f32>| Target { levels: vec![Level { values, mask: vec![1.0] }] };
+    let agreement = |lesson, scores: Vec<f32>, target: Vec<f32>| {
+        let one = Tensor::new(vec![1, scores.len()], scores).unwrap();
+        consensus(lesson, "scores", false).learn(&[one], &level(target)).unwrap().agreement
+    };
+    // softmax(ln 3, 0) = (3/4, 1/4)
+    let classes = |target| agreement(Lesson::Classes, vec![3f32.ln(), 0.0], target);
+    assert!((classes(vec![0.75, 0.25]) - 1.0).abs() < 1e-6);
+    assert!((classes(vec![0.5, 0.5]) - 0.75).abs() < 1e-6);
+    assert!((classes(vec![0.0, 1.0]) - 0.25).abs() < 1e-6);
+    let spec = DefenceSpec::named("consensus").unwrap();
+    assert_eq!(spec.settings().agree, Some(0.85));
+}
+
+/// The cosine of features is close to one on clean images, so agreement falls fifteen times as fast.
+#[test]
+fn agreement_of_features_is_strict() {
+    let cosine = |angle: f32| {
+        let one = Tensor::new(vec![1, 2, 1, 1], vec![angle.cos(), angle.sin()]).unwrap();
+        let target = Target { levels: vec![Level { values: vec![1.0, 0.0], mask: vec![1.0] }] };
+        consensus(Lesson::Features, "features", false).learn(&[one], &target).unwrap().agreement
+    };
+    assert!((cosine(0.0) - 1.0).abs() < 1e-5);
+    assert!((cosine(0.99f32.acos()) - 0.85).abs() < 1e-3);
+    assert_eq!(cosine(1.0), 0.0);
 }

@@ -78,6 +78,8 @@ fn steps_that_views_taught_are_differentiated_exactly() {
                 .with("refresh", refresh)
                 .unwrap()
                 .with("teach", teach)
+                .unwrap()
+                .with("agree", 1.0)
                 .unwrap();
             let defence = spec.build(&model, &Heads::default()).unwrap();
             let unrolled = Unrolled::new(&model, &defence, 1.0).unwrap();
