@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use evenkeel::detect::{
     Calibration, DELTA, Detection, Detector, DetectorKind, DetectorSpec, ErrorEstimate, EstimateRule,
+    FALSE_ALARMS,
 };
 use evenkeel::model::Model;
 use serde_json::json;
@@ -37,7 +38,7 @@ pub(crate) struct DetectArgs {
     #[arg(long, value_name = "TRUTH", requires = "calibrate")]
     labels: Option<String>,
     /// The share of clean images that may raise an alarm
-    #[arg(long, value_name = "SHARE", default_value_t = 0.05, requires = "calibrate")]
+    #[arg(long, value_name = "SHARE", default_value_t = FALSE_ALARMS, requires = "calibrate")]
     false_alarms: f64,
     /// The calibration file; beside the network if left out (networks that come with the program have one)
     #[arg(long, value_name = "FILE")]

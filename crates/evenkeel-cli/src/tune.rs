@@ -37,13 +37,13 @@ pub(crate) struct TuneArgs {
     #[arg(long, value_name = "COUNT")]
     limit: Option<usize>,
     /// How long it may take, in minutes
-    #[arg(long, default_value_t = 20.0)]
+    #[arg(long, default_value_t = tune::MINUTES)]
     minutes: f64,
     /// The attacks' radius
-    #[arg(long, value_name = "RADIUS", default_value = "4/255")]
+    #[arg(long, value_name = "RADIUS", default_value = tune::EPSILON)]
     epsilon: String,
     /// How many points of the clean score may be lost
-    #[arg(long, value_name = "POINTS", default_value_t = 2.0)]
+    #[arg(long, value_name = "POINTS", default_value_t = tune::CLEAN_LOSS)]
     clean_loss: f64,
     /// Where the policy goes; net.policy.toml beside the network if left out
     #[arg(short, long, value_name = "FILE")]

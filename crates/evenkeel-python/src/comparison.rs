@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 
 use crate::error::refuse;
 use crate::image::array_of;
+use crate::work::helped;
 
 /// Which features are compared, and how each view's map is brought back to the image's.
 #[pyclass(name = "Comparison", module = "evenkeel._core", frozen)]
@@ -62,8 +63,9 @@ impl PyComparison {
         if [seen.0, seen.1, to.0, to.1].contains(&0) {
             return Err(refuse("a map of features has at least one cell"));
         }
-        let undo =
-            py.detach(|| self.0.undo(view, seen, to)).ok_or_else(|| refuse("there is no such view"))?;
+        let undo = py
+            .detach(|| helped(|| self.0.undo(view, seen, to)))
+            .ok_or_else(|| refuse("there is no such view"))?;
         let (at, weights) = undo.taps();
         let cells = to.0 * to.1;
         let at = array_of(py, &[cells, 4], at.into_iter().map(i64::from).collect())?.into_any();

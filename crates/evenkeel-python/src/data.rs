@@ -17,7 +17,7 @@ use pyo3::types::PyDict;
 use crate::error::{OrRaise, refuse};
 use crate::image::{PyImage, array_of};
 use crate::truth::PyInstance;
-use crate::work::outside;
+use crate::work::{helped, outside};
 
 /// A data set opened at a path.
 #[pyclass(name = "Dataset", module = "evenkeel._core", frozen)]
@@ -115,7 +115,7 @@ pub(crate) fn render<'py>(
     if height == 0 || width == 0 || height > MOST || width > MOST {
         return Err(refuse(format!("size {width}x{height}: each side of a scene is from 1 to {MOST}")));
     }
-    let scene = py.detach(|| scenes::render(seed, height, width));
+    let scene = py.detach(|| helped(|| scenes::render(seed, height, width)));
     let mut objects = Vec::new();
     for (place, class) in scene.instance_classes.iter().enumerate() {
         let inside: Vec<bool> = scene.instances.iter().map(|own| usize::from(*own) == place + 1).collect();

@@ -62,7 +62,12 @@ mod _core {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        work::settle();
         module.add("DELTA", evenkeel::detect::DELTA)?;
+        module.add("FALSE_ALARMS", evenkeel::detect::FALSE_ALARMS)?;
+        module.add("TUNE_MINUTES", evenkeel_study::tune::MINUTES)?;
+        module.add("TUNE_EPSILON", evenkeel_study::tune::EPSILON)?;
+        module.add("TUNE_CLEAN_LOSS", evenkeel_study::tune::CLEAN_LOSS)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use evenkeel::detect::Calibration;
 use evenkeel::model::propose::Answers;
 use evenkeel::model::{Contract, ModelFile, PixelPreset, Proposal};
 use evenkeel::objective::Bank;
@@ -15,16 +16,19 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::bridge::PyExecutor;
+use crate::detect::PyCalibration;
 use crate::error::{OrRaise, refuse};
 use crate::image::{PyImage, array_of};
 use crate::truth::PyPrediction;
-use crate::work::outside;
+use crate::work::{helped, outside};
 
 /// A frozen network and what it means.
 #[pyclass(name = "Model", module = "evenkeel._core", frozen)]
 pub(crate) struct PyModel {
     pub(crate) model: Arc<Model>,
     shipped: Option<&'static Shipped>,
+    /// The network's file, if it has one.
+    path: Option<PathBuf>,
 }
 
 /// One value over another: objects key by key, everything else whole.
@@ -133,8 +137,9 @@ impl PyModel {
                 false => contract_proposed(&path, given)?,
             },
         };
-        let model = outside(py, None, move |_| ModelFile::read(&path)?.model(&contract))?;
-        Ok(Self { model: Arc::new(model), shipped: None })
+        let file = path.clone();
+        let model = outside(py, None, move |_| ModelFile::read(&file)?.model(&contract))?;
+        Ok(Self { model: Arc::new(model), shipped: None, path: Some(path) })
     }
 
     /// A network that comes with the package.
@@ -142,7 +147,7 @@ impl PyModel {
     fn shipped(py: Python<'_>, name: &str) -> PyResult<Self> {
         let shipped = shipped::named(name).or_raise()?;
         let model = outside(py, None, move |_| shipped.model())?;
-        Ok(Self { model: Arc::new(model), shipped: Some(shipped) })
+        Ok(Self { model: Arc::new(model), shipped: Some(shipped), path: None })
     }
 
     /// A network written in Python under a contract in JSON.
@@ -157,7 +162,7 @@ impl PyModel {
         let contract = contract_over(None, contract)?;
         let executor = PyExecutor::new(network, size)?;
         let model = outside(py, None, move |_| Model::from_executor(executor, &contract))?;
-        Ok(Self { model: Arc::new(model), shipped: None })
+        Ok(Self { model: Arc::new(model), shipped: None, path: None })
     }
 
     /// The task: classification, semantic or instance.
@@ -178,13 +183,11 @@ impl PyModel {
         self.model.class_names.clone()
     }
 
-    /// The colours of the classes, if they have any.
+    /// The colours that the classes are painted in, as far as a palette goes.
     #[getter]
-    fn colours(&self) -> Option<Vec<(u8, u8, u8)>> {
-        self.model
-            .palette
-            .as_ref()
-            .map(|palette| palette.colours().iter().map(|[r, g, b]| (*r, *g, *b)).collect())
+    fn colours(&self) -> Vec<(u8, u8, u8)> {
+        let palette = self.model.class_info().colours();
+        palette.colours().iter().take(self.model.classes).map(|[r, g, b]| (*r, *g, *b)).collect()
     }
 
     /// The tensors of scores.
@@ -217,9 +220,22 @@ impl PyModel {
         self.model.hash.clone()
     }
 
+    /// The calibration that came with a shipped network, or lies beside the file; None if there is none.
+    #[getter]
+    fn calibration(&self) -> PyResult<Option<PyCalibration>> {
+        let beside = self.path.as_deref().map(Calibration::path_beside).filter(|path| path.exists());
+        let found = match (self.shipped, beside) {
+            (Some(shipped), _) => shipped.calibration(&self.model),
+            (None, Some(path)) => Calibration::load(&path, &self.model),
+            (None, None) => return Ok(None),
+        };
+        found.or_raise().map(|calibration| Some(PyCalibration(calibration)))
+    }
+
     /// The image at the network's size.
-    fn fit(&self, image: &Bound<'_, PyImage>) -> PyResult<PyImage> {
-        self.model.fit(&image.get().0).or_raise().map(PyImage)
+    fn fit(&self, py: Python<'_>, image: &Bound<'_, PyImage>) -> PyResult<PyImage> {
+        let image = &image.get().0;
+        py.detach(|| helped(|| self.model.fit(image))).or_raise().map(PyImage)
     }
 
     /// The answers for images.

@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 
 use crate::error::OrRaise;
 use crate::image::PyImage;
+use crate::work::helped;
 
 /// A set of views.
 #[pyclass(name = "Views", module = "evenkeel._core", frozen, eq)]
@@ -36,14 +37,22 @@ impl PyViews {
     /// The views that a seed draws: what each is, and the image seen through it.
     fn draw(&self, py: Python<'_>, image: &Bound<'_, PyImage>, seed: u64) -> Vec<(String, PyImage)> {
         let image = &image.get().0;
-        py.detach(|| {
+        let seen = || {
             let views = self.0.draw(&Random::new(seed));
             views.iter().map(|view| (view.caption(), PyImage(view.apply(image)))).collect()
-        })
+        };
+        py.detach(|| helped(seen))
     }
 
     fn __len__(&self) -> usize {
         self.0.rules.len()
+    }
+
+    fn __repr__(&self) -> PyResult<String> {
+        let rules = serde_json::to_value(&self.0.rules).or_raise()?;
+        let kinds: Vec<&str> =
+            rules.as_array().into_iter().flatten().filter_map(|r| r["kind"].as_str()).collect();
+        Ok(format!("Views({})", kinds.join(", ")))
     }
 }
 

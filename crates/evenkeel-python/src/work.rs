@@ -1,22 +1,59 @@
 //! Work outside the interpreter: the GIL is released, Ctrl-C is heard, progress is told.
 //!
 //! A call's work runs on a thread of its own while the calling thread waits and asks the interpreter for signals ten times a second. On a signal the flag of
-//! the call's networks is raised; what does not end within half a second goes on unheard until its next pass.
+//! the call's networks is raised; what does not end within half a second goes on unheard until its next pass. A process that was forked has none of its
+//! parent's threads, so it gets a pool of its own.
 //! Invariant: results come in the order of the images, whatever the threads.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use evenkeel::{Error, Result};
 use pyo3::prelude::*;
+use rayon::ThreadPool;
 use rayon::prelude::*;
 
 use crate::error::{OrRaise, refuse};
 
 const ASK: Duration = Duration::from_millis(100);
 const GRACE: Duration = Duration::from_millis(500);
+
+/// The process that loaded the module.
+static HOME: OnceLock<u32> = OnceLock::new();
+
+/// The threads of the last process that was forked off, with its number.
+static FORKED: Mutex<Option<(u32, &'static ThreadPool)>> = Mutex::new(None);
+
+/// Remembers which process has the library's own threads; called when the module is loaded.
+pub(crate) fn settle() {
+    HOME.get_or_init(std::process::id);
+}
+
+/// Does work with threads to help: the library's own, or in a process that was forked, whose parent kept them, its own.
+pub(crate) fn helped<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    let process = std::process::id();
+    if HOME.get_or_init(|| process) == &process {
+        return work();
+    }
+    let pool = {
+        let mut held = FORKED.lock().unwrap_or_else(|e| e.into_inner());
+        match *held {
+            Some((own, pool)) if own == process => Ok(pool),
+            // a pool of the parent is left as it is: its threads are not here to be ended
+            _ => rayon::ThreadPoolBuilder::new().build().map(|pool| {
+                let pool: &'static ThreadPool = Box::leak(Box::new(pool));
+                *held = Some((process, pool));
+                pool
+            }),
+        }
+    };
+    match pool {
+        Ok(pool) => pool.install(work),
+        Err(_) => work(),
+    }
+}
 
 /// What a call's work and the thread that waits for it share.
 #[derive(Clone, Default)]
@@ -64,7 +101,7 @@ pub(crate) fn outside<T: Send + 'static, E: std::error::Error + Send + 'static>(
     let (give, take) = channel();
     let own = call.clone();
     let spawned = std::thread::Builder::new().name("evenkeel".into()).spawn(move || {
-        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(&own)));
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| helped(|| work(&own))));
         // nobody waits any more for a call that was abandoned
         let _ = give.send(outcome.map_err(|panic| words_of(&*panic)));
     });

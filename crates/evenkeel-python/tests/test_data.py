@@ -141,7 +141,11 @@ def test_a_study_runs_resumes_and_reports(tmp_path):
     assert report.page.exists() and "fgsm" in report.markdown
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    assert isinstance(again.to_pandas(), pandas.DataFrame) and len(again.to_pandas()) == again.rows
+    frame = again.to_pandas()
+    assert isinstance(frame, pandas.DataFrame) and len(frame) == again.rows
+    polars = pytest.importorskip("polars", reason="polars is not installed")
+    table = again.to_polars()
+    assert isinstance(table, polars.DataFrame) and table.height == again.rows and table.columns == list(frame.columns)
 
 
 def test_a_study_that_cannot_be_run_says_why(tmp_path):

@@ -120,7 +120,10 @@ def test_pictures_for_notebooks(segmenter, classifier, finder, scene, crop):
         assert thing._repr_png_().startswith(b"\x89PNG")
         page = thing._repr_html_()
         assert page.count("data:image/png;base64,") == 2 and "http" not in page and len(page) < 400_000
-    assert segmenter._repr_html_().count("<img") == len(segmenter._core.colours or [])
+    for model in (segmenter, classifier, finder):
+        page = model._repr_html_()
+        assert page.count("<img") == model.classes and model.feature[0] in page and "http" not in page and len(page) < 50_000
+        assert model._repr_png_().startswith(b"\x89PNG")
     assert repr(shield).startswith("Pipeline(Model(segmenter")
 
 
@@ -208,3 +211,50 @@ def test_contracts_as_arguments(commands, tmp_path):
     for missing in ["no.onnx", tmp_path]:
         with pytest.raises(EvenkeelError):
             ek.load(missing)
+
+
+def test_what_is_reported_is_what_a_second_look_finds(classifier):
+    """Success and scores hold for the eight-bit image that is given back, on its own and through the pipeline."""
+    images = [ek.scenes.render(seed, size=(64, 64)).image for seed in range(4)]
+    labels = [classifier.predict(image).label for image in images]
+    shield = ek.Pipeline(classifier, defence=ek.defence("equivariance", steps=1), answer="vote")
+    for target, steps in ((classifier, 8), (shield, 2)):
+        for image, label, attacked in zip(images, labels, ek.attack(target, images, labels, "pgd", epsilon=8 / 255, steps=steps)):
+            again = target.predict(attacked.image)
+            assert again == attacked.prediction and attacked.score == float(again.label == label)
+            assert attacked.success == (attacked.before.label == label and again.label != label)
+            assert np.abs(attacked.image.astype(int) - image.astype(int)).max() <= 8
+            assert attacked.distance == pytest.approx(np.abs(attacked.image / 255 - image / 255).max(), abs=1e-6)
+
+
+def test_more_steps_and_a_wider_budget_are_no_weaker(segmenter, scene):
+    scores = [ek.attack(segmenter, scene.image, scene.labels, "pgd", epsilon=e / 255, steps=s).score_before_rounding for e, s in ((1, 1), (1, 8), (8, 8))]
+    assert scores[0] >= scores[1] >= scores[2]
+
+
+def test_an_unaware_attacker_and_a_knowing_one_are_told_apart(segmenter):
+    scene = ek.scenes.render(3, size=(64, 128))
+    shield = ek.Pipeline(segmenter, defence=ek.defence("equivariance", steps=1))
+    plain = ek.attack(segmenter, scene.image, scene.labels, "pgd", steps=2)
+    unaware = ek.attack(shield, scene.image, scene.labels, "pgd", steps=2, estimator=None)
+    knowing = ek.attack(shield, scene.image, scene.labels, "pgd", steps=2)
+    assert np.array_equal(plain.image, unaware.image), "the bare network was attacked"
+    assert not np.array_equal(knowing.image, unaware.image)
+    assert unaware.prediction == shield(unaware.image).prediction != plain.prediction
+
+
+def test_reprs_are_one_short_line(segmenter, classifier, finder, scene, crop):
+    shield = ek.Pipeline(segmenter, defence="random", detector="variance", threshold=0.0)
+    for thing in [
+        shield,
+        shield(scene.image),
+        ek.attack(classifier, crop, steps=1),
+        segmenter.predict(scene.image),
+        finder.predict(scene.image),
+        ek.detect(classifier, crop),
+        ek.views.standard(),
+        ek.datasets.open("scenes", "3@64x32"),
+        scene.instances[0],
+    ]:
+        assert "\n" not in repr(thing) and len(repr(thing)) < 300, repr(thing)
+    assert repr(ek.views.standard()) == "Views(resize, resize, resize, resize, rotate, rotate, colour, flip)"

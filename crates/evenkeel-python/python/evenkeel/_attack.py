@@ -16,7 +16,7 @@ from ._settings import Setting, documented
 from .views import ViewsLike, as_views
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Attacked:
     """What an attack did to an image. Everything is judged by a fresh pass over the final eight-bit image."""
 
@@ -43,10 +43,15 @@ class Attacked:
     _given: _core.Image = field(repr=False)
     _image: _core.Image = field(repr=False)
 
-    def _repr_html_(self) -> str:
+    def __repr__(self) -> str:
+        return f"Attacked({self._sentence()})"
+
+    def _sentence(self) -> str:
         fooled = "succeeds" if self.success else "does not succeed"
-        sentence = f"{self.attack} {fooled}: score {self.score_before:.3f} -> {self.score:.3f}; {self.before!r} -> {self.prediction!r}"
-        return figure([("given", self._given), ("attacked", self.prediction.draw(self._image))], sentence)
+        return f"{self.attack} {fooled}: score {self.score_before:.3f} -> {self.score:.3f}; {self.before!r} -> {self.prediction!r}"
+
+    def _repr_html_(self) -> str:
+        return figure([("given", self._given), ("attacked", self.prediction.draw(self._image))], self._sentence())
 
     def _repr_png_(self) -> bytes:
         return side_by_side([self.before.draw(self._image), self.prediction.draw(self._image)])

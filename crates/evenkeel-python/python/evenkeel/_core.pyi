@@ -7,6 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 DELTA: float
+FALSE_ALARMS: float
+TUNE_CLEAN_LOSS: float
+TUNE_EPSILON: str
+TUNE_MINUTES: float
 __version__: str
 
 __all__ = [
@@ -15,11 +19,15 @@ __all__ = [
     "DELTA",
     "Dataset",
     "EvenkeelError",
+    "FALSE_ALARMS",
     "Image",
     "Instance",
     "Model",
     "Pipeline",
     "Prediction",
+    "TUNE_CLEAN_LOSS",
+    "TUNE_EPSILON",
+    "TUNE_MINUTES",
     "Views",
     "__version__",
     "attack",
@@ -132,7 +140,7 @@ class Model:
     @property
     def class_names(self) -> list[str]: ...
     @property
-    def colours(self) -> Optional[list[tuple[int, int, int]]]: ...
+    def colours(self) -> list[tuple[int, int, int]]: ...
     @property
     def output(self) -> list[str]: ...
     @property
@@ -143,6 +151,8 @@ class Model:
     def multiple(self) -> int: ...
     @property
     def hash(self) -> str: ...
+    @property
+    def calibration(self) -> Optional[Calibration]: ...
     def fit(self, image: Image) -> Image: ...
     def predict(self, images: Sequence[Image], progress: _Progress = None) -> list[Prediction]: ...
     def tensors(self, image: Image, names: Sequence[str]) -> list[npt.NDArray[np.float32]]: ...

@@ -90,7 +90,7 @@ def calibrate(
     images: Images,
     detector: Union[str, Spec, None] = None,
     *,
-    false_alarms: float = 0.05,
+    false_alarms: float = _core.FALSE_ALARMS,
     truths: Any = None,
     delta: float = DELTA,
     head: File = None,

@@ -11,7 +11,7 @@ import numpy as np
 from . import _core
 from ._core import EvenkeelError, Prediction
 from ._image import Batch, ImageLike, Images, as_image
-from ._picture import figure
+from ._picture import SWATCHES, figure, swatches
 from ._progress import Progress, told
 
 Names = Union[str, Sequence[str]]
@@ -67,6 +67,17 @@ class Model:
         """A fingerprint of the network's file; empty if there is none."""
         return self._core.hash
 
+    @property
+    def calibration(self) -> Optional[_core.Calibration]:
+        """The calibration of the alarm that came with a shipped network, or lies beside the file (`net.calibration.toml`); None if there is none.
+
+        >>> import evenkeel as ek
+        >>> model = ek.shipped("segmenter")
+        >>> ek.Pipeline(model, calibration=model.calibration).threshold == model.calibration.threshold
+        True
+        """
+        return self._core.calibration
+
     def predict(self, image: Images, *, progress: Progress = False) -> Any:
         """What the network says: a `Prediction` for one image, a list for several, which run in parallel.
 
@@ -107,13 +118,15 @@ class Model:
         return f"Model({self._about}: {self.task}, {self.classes} classes, {size})"
 
     def _repr_html_(self) -> str:
+        names = self.class_names or [f"class {number}" for number in range(self.classes)]
+        more = f", and {self.classes - SWATCHES} more" if self.classes > SWATCHES else ""
+        pictures = [(name, swatches([colour])) for name, colour in zip(names[:SWATCHES], self._core.colours)]
+        facts = {"scores": ", ".join(self.output), "features": ", ".join(self.feature)}
+        return figure(pictures, repr(self) + more, facts)
+
+    def _repr_png_(self) -> Optional[bytes]:
         colours = self._core.colours
-        names = self.class_names or [str(number) for number in range(self.classes)]
-        pictures = []
-        for place, name in enumerate(names[: self.classes] if colours else []):
-            swatch = np.full((24, 48, 3), colours[place], dtype=np.uint8)  # type: ignore[index]
-            pictures.append((name, _core.Image.from_array(swatch, True)))
-        return figure(pictures, repr(self))
+        return swatches(colours[:SWATCHES]).png() if colours else None
 
 
 def _contract(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -147,11 +160,40 @@ def _contract(given: Mapping[str, Any]) -> dict[str, Any]:
             continue
         if key not in places:
             raise EvenkeelError(f"`{key}`: is no field of a contract; there are {', '.join(places)}")
+        if key in ("mean", "std"):
+            value = three(key, value)
+        elif key == "size":
+            value = size_of(value)
         table = contract
         for part in places[key]:
             table = table.setdefault(part, {})
         table[key] = list(value) if isinstance(value, (tuple, np.ndarray)) else value
     return contract
+
+
+def three(name: str, given: Any) -> list[float]:
+    """A number for each channel, of three or of one for all."""
+    try:
+        numbers = np.asarray(given.tolist() if hasattr(given, "tolist") else given, dtype=np.float64)
+    except (TypeError, ValueError):
+        numbers = np.empty((0, 0))
+    if numbers.shape not in ((), (1,), (3,)):
+        raise EvenkeelError(f"{name}={given!r}: three numbers are needed, red, green and blue, or one for all")
+    return [float(number) for number in np.broadcast_to(numbers, (3,))]
+
+
+def size_of(given: Any) -> Optional[tuple[int, int]]:
+    """A (height, width), of two whole numbers or of one for both."""
+    if given is None:
+        return None
+    sides = [given, given] if isinstance(given, (int, np.integer)) else given
+    try:
+        height, width = (int(side) if not isinstance(side, bool) and int(side) == side else 0 for side in sides)
+    except (TypeError, ValueError, OverflowError):
+        height = width = 0
+    if min(height, width) < 1:
+        raise EvenkeelError(f"size={given!r}: a (height, width) of whole numbers is needed")
+    return height, width
 
 
 def _json(contract: Mapping[str, Any]) -> str:
@@ -218,10 +260,12 @@ class Network:
 def from_network(network: Network, *, task: str, output: Names, feature: Names, **contract: Any) -> Model:
     """A model of a network written in Python. Keyword arguments are fields of the contract, as for `ek.load`; by default pixels in
     [0, 1] are the input as they are."""
-    plain = {"order": "rgb", "scale": 1.0, "mean": (0, 0, 0), "std": (1, 1, 1), "resize": "stretch"}
+    plain: dict[str, Any] = {"resize": "stretch"}
+    if contract.get("pixels") is None:
+        plain = {"order": "rgb", "scale": 1.0, "mean": (0, 0, 0), "std": (1, 1, 1), **plain}
     given = {**plain, **{key: value for key, value in contract.items() if value is not None}}
     fields = _contract({"task": task, "output": output, "feature": feature, **given})
-    core = _core.Model.of_network(network, _json(fields), network.size)
+    core = _core.Model.of_network(network, _json(fields), size_of(network.size))
     return Model(core, type(network).__name__)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
-from typing import Sequence
+from typing import Mapping, Sequence
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from . import _core
 
 #: The longest side of a picture in a notebook.
 SIDE = 256
+#: Most classes that are shown in their colours.
+SWATCHES = 32
 
 
 def small(image: _core.Image) -> _core.Image:
@@ -22,8 +24,14 @@ def small(image: _core.Image) -> _core.Image:
     return _core.Image.from_array(np.ascontiguousarray(image.to_uint8(True)[::step, ::step]), True)
 
 
-def figure(pictures: Sequence[tuple[str, _core.Image]], sentence: str) -> str:
-    """Pictures side by side, each with its caption, and a sentence."""
+def swatches(colours: Sequence[tuple[int, int, int]]) -> _core.Image:
+    """Colours beside each other."""
+    strip = np.repeat(np.array([colours], dtype=np.uint8), 48, axis=1)
+    return _core.Image.from_array(np.repeat(strip, 24, axis=0), True)
+
+
+def figure(pictures: Sequence[tuple[str, _core.Image]], sentence: str, facts: Mapping[str, str] = {}) -> str:
+    """Pictures side by side, each with its caption, a sentence, and facts in a table."""
     parts = []
     for caption, image in pictures:
         data = base64.b64encode(small(image).png()).decode("ascii")
@@ -33,7 +41,9 @@ def figure(pictures: Sequence[tuple[str, _core.Image]], sentence: str) -> str:
             f'<img alt="{words}" src="data:image/png;base64,{data}">'
             f"<figcaption>{words}</figcaption></figure>"
         )
-    return f"<div>{''.join(parts)}<p>{html.escape(sentence)}</p></div>"
+    rows = "".join(f"<tr><th>{html.escape(name)}</th><td>{html.escape(fact)}</td></tr>" for name, fact in facts.items())
+    table = f"<table>{rows}</table>" if rows else ""
+    return f"<div>{''.join(parts)}<p>{html.escape(sentence)}</p>{table}</div>"
 
 
 def side_by_side(images: Sequence[_core.Image]) -> bytes:

@@ -43,7 +43,7 @@ class Certificate(NamedTuple):
     alpha: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Verdict:
     """What a pipeline makes of an image."""
 
@@ -80,6 +80,9 @@ class Verdict:
         """Where the views of the image disagree: the variance of the probability of its answer, a cell of the scores each. Costs a pass
         over the views when it is first asked for."""
         return self._pipeline.disagreement(self._given)
+
+    def __repr__(self) -> str:
+        return f"Verdict({self._sentence()})"
 
     def _sentence(self) -> str:
         words = repr(self.prediction)

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import threading
 from contextlib import ExitStack, contextmanager
-from typing import Any, Callable, Iterator, Optional, Sequence
+from typing import Any, Callable, Iterator, Optional, Sequence, Union
 
 import numpy as np
 
 from . import _cosines
 from ._core import Comparison, EvenkeelError
-from ._model import Model, Names, Network, from_network
+from ._model import Model, Names, Network, from_network, size_of, three
 
 #: The name of the module's own output.
 OWN_OUTPUT = "output"
+#: An attack that sees no gradient finds nothing, and its network looks robust.
+NO_GRADIENT = "no gradient reaches the image: the module's forward detaches it or runs under torch.no_grad(), torch.inference_mode() or numpy"
 
 
 class _Place:
@@ -95,6 +97,8 @@ class TorchNetwork(Network):
 
         if not isinstance(module, torch.nn.Module):
             raise EvenkeelError(f"from_torch takes a torch.nn.Module, not a {type(module).__name__}")
+        if isinstance(module, torch.jit.ScriptModule):
+            raise EvenkeelError("from_torch takes a module of Python, whose submodules have hooks; a scripted or traced one is exported to ONNX and read by ek.load")
         parallel = (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)
         if isinstance(module, parallel) or any(isinstance(one, parallel) for one in module.modules()):
             raise EvenkeelError("from_torch takes the module itself: use module.module, without DataParallel around it")
@@ -253,21 +257,23 @@ class TorchNetwork(Network):
         """The gradient with respect to a batch."""
         import torch
 
-        outputs, given = [], []
+        outputs, given, asked = [], [], False
         for place, tensor in enumerate(tensors):
             column = [row[place] for row in cotangents]
             pairs = zip(tensor, column) if isinstance(tensor, list) else [(tensor, _joined(tensor, column))]
             for one, cotangent in pairs:
+                asked |= cotangent is not None
                 if one.requires_grad and cotangent is not None:
                     outputs.append(one)
                     given.append(torch.from_numpy(cotangent).to(device=one.device, dtype=one.dtype))
+        if asked and not any(one.requires_grad for tensor in tensors for one in (tensor if isinstance(tensor, list) else [tensor])):
+            raise EvenkeelError(NO_GRADIENT)
         made = None
         if outputs:
             (made,) = torch.autograd.grad(outputs, [batch], grad_outputs=given, retain_graph=True, allow_unused=True)
         if made is None:
             return np.zeros(tuple(batch.shape), np.float32)
         return made.detach().to(device="cpu", dtype=torch.float32).contiguous().numpy()
-
 
     def compare(self, inputs: Sequence[Any], names: Sequence[str], asked: Comparison) -> tuple[list[Any], float, Any]:
         """The objective's value at the first input and its views, the others, with the first one's named tensors and the way back."""
@@ -290,6 +296,8 @@ class TorchNetwork(Network):
                     own = [tensors[name][0] if isinstance(tensors[name], list) else tensors[name][:1] for name in names]
                 batches.append((group, batch))
             value = _cosines.value(rows, asked)
+        if asked.want_gradient and not value.requires_grad:
+            raise EvenkeelError(NO_GRADIENT)
         answers = self._rows([[tensor] for tensor in own], names, 1)[0]
 
         def pullback(cotangents: Sequence[Sequence[Any]]) -> list[Any]:
@@ -348,8 +356,8 @@ def from_torch(
     task: str,
     output: Optional[Names] = None,
     feature: Names,
-    mean: Sequence[float] = (0.0, 0.0, 0.0),
-    std: Sequence[float] = (1.0, 1.0, 1.0),
+    mean: Union[float, Sequence[float], None] = None,
+    std: Union[float, Sequence[float], None] = None,
     device: Any = None,
     tf32: bool = False,
     on_device: Optional[bool] = None,
@@ -367,9 +375,13 @@ def from_torch(
     device: where the module is; its parameters say if left out
     tf32: allow TF32 on GPUs that have it
     on_device: compare features of views where the module is, so that they do not cross; where that is not the CPU if left out
+    mean, std: three numbers, or one for all channels; 0 and 1 if left out, or what `pixels="imagenet"` stands for
     size: the only (height, width) that the module takes; any if left out
     contract: other fields of a contract, as for `ek.load`
     """
+    size = size_of(size)
+    if mean is not None and contract.get("scale", 1.0) == 1.0 and max(three("mean", mean)) > 1.0:
+        raise EvenkeelError(f"mean={mean}: pixels are from 0 to 1 here; divide mean and std by 255, or give scale=255.0 if the module takes pixels from 0 to 255")
     network = TorchNetwork(module, device, tf32, size, on_device)
     if output is None and _finds_objects(module):
         output = [f"{OWN_OUTPUT}:{part}" for part in DETECTIONS]

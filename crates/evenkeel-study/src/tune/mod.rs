@@ -24,6 +24,13 @@ use crate::run::{Effort, Embedded, Study, Watch};
 use crate::store::{Shard, Store};
 use crate::{Error, Result};
 
+/// How many minutes a run may take unless told otherwise.
+pub const MINUTES: f64 = 20.0;
+/// The attacks' radius unless told otherwise.
+pub const EPSILON: &str = "4/255";
+/// How many points of the clean score may be lost unless told otherwise.
+pub const CLEAN_LOSS: f64 = 2.0;
+
 /// What to tune, and for how long.
 #[derive(Clone, Debug)]
 pub struct Request {

@@ -11,6 +11,9 @@ use crate::image::write_atomically;
 use crate::model::Model;
 use crate::view::ViewSet;
 
+/// The share of clean images that may raise an alarm unless told otherwise.
+pub const FALSE_ALARMS: f64 = 0.05;
+
 /// A threshold and where it came from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

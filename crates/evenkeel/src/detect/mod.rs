@@ -16,7 +16,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use calibration::Calibration;
+pub use calibration::{Calibration, FALSE_ALARMS};
 pub use conformal::{images_for, rank, threshold_for};
 pub use estimate::{
     DELTA, ErrorEstimate, EstimateRule, Interval, LabelledCells, expected_error, fit_bias, theorem_half_width,
