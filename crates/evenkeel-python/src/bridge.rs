@@ -1,7 +1,8 @@
 //! A network written in Python behind the seam: a PyTorch module, or a person's own.
 //!
-//! The object has `run(inputs, names)`, `trace(inputs, names)` and, if its `compares` is true, `compare(inputs, names, comparison)`; inputs are prepared tensors `[1, 3, h, w]`, which may differ in size. The views of a step come in
-//! one call. The interpreter is attached inside each call and nowhere else; an exception travels through the method as its error's source.
+//! The object has `run(inputs, names)`, `trace(inputs, names)` and, if its `compares` is true, `compare(inputs, names, comparison)`; inputs are prepared tensors
+//! `[1, 3, h, w]`, which may differ in size. The views of a step come in one call. The interpreter is attached inside each call and nowhere else; an exception
+//! travels through the method as its error's source.
 
 use evenkeel::network::{
     BatchTape, ComparedThere, Comparison, Cotangents, Executor, Tape, Tensor, Traced, TracedBatch,

@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use evenkeel::answer::AnswerKind;
 use evenkeel::defence::DefenceKind;
-use evenkeel::detect::{DetectorKind, Outputs, ViewOutputs};
+use evenkeel::detect::{DetectorKind, Outputs, ViewOutputs, instance_disagreement};
+use evenkeel::task::Readout;
 use evenkeel::{Error, Pipeline, Policy, Random, Verdict, ViewSet};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -107,7 +108,8 @@ impl PyPipeline {
         verdicts.into_iter().map(|(verdict, size, seconds)| self.told(py, verdict, size, seconds)).collect()
     }
 
-    /// Where the views of an image disagree: the variance of the probability of its answer, a cell of the scores each.
+    /// Where the views of an image disagree: the variance of the probability of its answer, a cell of the scores each; for objects, the share of views that see
+    /// something else at a pixel.
     fn disagreement<'py>(&self, py: Python<'py>, image: Py<PyImage>) -> PyResult<Bound<'py, PyAny>> {
         let pipeline = self.0.clone();
         let ((height, width), values) = outside(py, None, move |_| {
@@ -118,7 +120,11 @@ impl PyPipeline {
             };
             let views = views.fitted(model.network.fixed_size().is_some(), model.multiple);
             let drawn = views.draw(&Random::new(seed));
-            let outputs = ViewOutputs::at(model, &fitted(model, &image)?, &drawn, Outputs::Softmax)?;
+            let image = fitted(model, &image)?;
+            if model.task.readout() == Readout::Objects {
+                return Ok((image.size(), instance_disagreement(model, &image, &drawn)?));
+            }
+            let outputs = ViewOutputs::at(model, &image, &drawn, Outputs::Softmax)?;
             Ok::<_, Error>((outputs.extents.size(), outputs.cell_variances()))
         })?;
         Ok(array_of(py, &[height, width], values)?.into_any())

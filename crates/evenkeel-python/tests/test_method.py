@@ -101,6 +101,18 @@ def test_objects(finder, scene):
         ek.Instance(1, np.zeros((3, 3)))
 
 
+def test_where_views_disagree_for_every_task(segmenter, classifier, finder, scene, crop):
+    for model, image in ((segmenter, scene.image), (classifier, crop), (finder, scene.image)):
+        verdict = ek.Pipeline(model, detector="variance")(image)
+        there = verdict.disagreement
+        assert there.ndim == 2 and there.dtype == np.float32 and 0 <= there.min() and 0 < there.max() <= 1
+        assert verdict.disagreement is there
+    edges = ek.Pipeline(finder, detector="variance")(scene.image).disagreement
+    assert edges.shape == (128, 256)
+    found = np.any([one.mask for one in finder.predict(scene.image).instances if one.score > 0.5], axis=0)
+    assert edges[found].mean() > edges[~found].mean(), "views disagree about objects, not about the empty street"
+
+
 def test_label_maps_are_read_only(segmenter, scene):
     labels = segmenter.predict(scene.image).labels
     with pytest.raises(ValueError):

@@ -77,8 +77,8 @@ class Verdict:
 
     @cached_property
     def disagreement(self) -> Any:
-        """Where the views of the image disagree: the variance of the probability of its answer, a cell of the scores each. Costs a pass
-        over the views when it is first asked for."""
+        """Where the views of the image disagree: the variance of the probability of its answer, a cell of the scores each; for objects, the
+        share of views that see something else at a pixel. Costs a pass over the views when it is first asked for."""
         return self._pipeline.disagreement(self._given)
 
     def __repr__(self) -> str:

@@ -34,6 +34,49 @@ pub fn instance_variance(model: &Model, image: &Image, views: &[View]) -> Result
     Ok(each.iter().sum())
 }
 
+/// For each pixel, the share of the views in sight of it that see an object of another class there than the image, or none where it has one.
+///
+/// # Errors
+/// If the network refuses a view.
+pub fn instance_disagreement(model: &Model, image: &Image, views: &[View]) -> Result<Vec<f32>> {
+    let cells = image.height() * image.width();
+    let here = classes(&instances(model, image)?, cells);
+    let each = views
+        .par_iter()
+        .map(|view| {
+            let seen_image = view.apply(image);
+            let seen = instances(model, &seen_image)?;
+            let evaluation = Evaluation::new(view, image.size(), seen_image.size());
+            let there: Vec<Instance> = seen.iter().filter_map(|one| evaluation.undone(one)).collect();
+            Ok((classes(&there, cells), evaluation.overlap))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let share = |cell: usize| {
+        let in_sight = each.iter().filter(|(_, overlap)| overlap[cell] > 0.5);
+        let (differ, all) = in_sight.fold((0, 0), |(differ, all), (there, _)| {
+            (differ + usize::from(there[cell] != here[cell]), all + 1)
+        });
+        differ as f32 / all.max(1) as f32
+    };
+    Ok((0..cells).map(share).collect())
+}
+
+/// The class of the most confident object at each pixel.
+fn classes(found: &[Instance], cells: usize) -> Vec<Option<usize>> {
+    let mut painted = vec![None; cells];
+    let mut order: Vec<&Instance> = found.iter().collect();
+    order.sort_by(|a, b| a.score.total_cmp(&b.score));
+    for one in order {
+        let inside = one.mask.to_full();
+        painted
+            .iter_mut()
+            .zip(inside)
+            .filter(|(_, inside)| *inside)
+            .for_each(|(cell, _)| *cell = Some(one.class));
+    }
+    painted
+}
+
 fn instances(model: &Model, image: &Image) -> Result<Vec<Instance>> {
     let found = model.predict(image)?;
     Ok(confident(found.instances().unwrap_or_default()).into_iter().cloned().collect())

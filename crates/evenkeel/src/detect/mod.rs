@@ -22,7 +22,7 @@ pub use estimate::{
     DELTA, ErrorEstimate, EstimateRule, Interval, LabelledCells, expected_error, fit_bias, theorem_half_width,
 };
 pub use evaluate::Evaluated;
-pub use instances::instance_variance;
+pub use instances::{instance_disagreement, instance_variance};
 pub use table::{DETECTORS, DetectorKind, DetectorSettings, DetectorSpec};
 
 use rayon::prelude::*;
