@@ -16,7 +16,9 @@ import json
 import os
 import pathlib
 import re
+import socket
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
@@ -42,7 +44,8 @@ app = FastAPI()
 async def infer(request: Request):
     pixels = np.frombuffer(await request.body(), np.uint8).reshape(1, 64, 64, 3)
     image = np.ascontiguousarray(pixels.transpose(0, 3, 1, 2), np.float32) / np.float32(255)
-    return Response(session.run(None, {{name: image}})[0].tobytes(), media_type="application/octet-stream")
+    image = (image - np.float32(0.45)) / np.float32(0.25)  # as the network's contract says
+    return Response(session.run(["scores"], {{name: image}})[0].tobytes(), media_type="application/octet-stream")
 """
 
 LUA = """
@@ -93,15 +96,19 @@ def ours(threads, *flags):
 
 def peer(folder, threads):
     (folder / "peer.py").write_text(PEER.format(network=str(NETWORK)))
-    command = [sys.executable, "-m", "uvicorn", "peer:app", "--port", "8797", "--workers", str(threads), "--log-level", "warning", "--no-access-log"]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "uvicorn", "peer:app", "--port", str(port), "--workers", str(threads), "--log-level", "warning", "--no-access-log"]
     server = subprocess.Popen(command, cwd=folder, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    url = f"http://127.0.0.1:{port}/infer"
     for _ in range(300):
         try:
-            request = urllib.request.Request("http://127.0.0.1:8797/infer", PIXELS)
-            assert len(urllib.request.urlopen(request, timeout=5).read()) == 40
-            return server, "http://127.0.0.1:8797/infer"
+            urllib.request.urlopen(urllib.request.Request(url, PIXELS), timeout=5).read()
+            return server, url
         except (urllib.error.URLError, ConnectionError):
             time.sleep(0.1)
+    stop(server)
     raise SystemExit("FastAPI does not start")
 
 
@@ -117,11 +124,14 @@ def infer(address, scripts):
 
 
 def rates(arguments, folder, scripts):
-    server, address = ours(arguments.threads)
-    rival, url = peer(folder, arguments.threads)
     library, served, fastapi = [], [], []
-    seconds, connections = arguments.seconds, arguments.connections
+    rival, url = peer(folder, arguments.threads)
+    server, address = ours(arguments.threads)
     try:
+        answers = [infer(address, scripts).read()[-40:], urllib.request.urlopen(url, PIXELS, timeout=30).read()]
+        a, b = (struct.unpack("<10f", answer) for answer in answers)
+        assert max(abs(x - y) for x, y in zip(a, b)) < 1e-3 * max(map(abs, a)), f"not the same network: {a}, {b}"
+        seconds, connections = arguments.seconds, arguments.connections
         for _ in range(arguments.rounds):
             command = [RELEASE / "examples/library_rate", str(arguments.threads), str(seconds)]
             library.append(float(subprocess.run(command, check=True, capture_output=True, text=True).stdout))

@@ -165,17 +165,8 @@ impl Answering<'_> {
         if self.results.is_some() || numbered {
             self.found.extend(coco_results(model, path, original.size(), &verdict.prediction)?);
         }
-        let mut value = json!({
-            "image": path,
-            "prediction": verdict.prediction.json(&model.class_info()),
-            "score": verdict.score,
-            "alarm": verdict.alarm,
-            "defended": verdict.defended,
-            "voted": verdict.voted,
-            "certificate": verdict.certificate.as_ref().map(Certificate::json),
-            "expected_error": verdict.estimate.as_ref().map(|e| e.error),
-            "estimate": verdict.estimate.as_ref().map(|e| e.json(model)),
-        });
+        let mut value = verdict.json(model);
+        value["image"] = json!(path);
         let mut words =
             format!("{}: {}", path.display(), verdict.prediction.ranking(&model.class_info(), LISTED));
         words += &about(&verdict);
@@ -236,16 +227,14 @@ fn certificate_words(certificate: &Certificate) -> String {
 /// Writes the answer on the picture as it came, with its legend, what `score` reads, and the picture as the defence left it.
 fn write(model: &Model, original: &Image, verdict: &Verdict, stem: &Path, format: Format) -> Result<()> {
     let name = |suffix: &str| format!("{}.{suffix}", stem.display());
-    let classes = model.class_info();
-    let answer = verdict.prediction.unframed(&model.framing(original.size())?)?;
-    for file in answer.files(&classes)? {
+    let answer = verdict.answer_on(model, original)?;
+    for file in answer.files(&model.class_info())? {
         match file {
             AnswerFile::Picture { suffix, image } => drop(format.save(&image, &name(suffix))?),
             AnswerFile::Bytes { suffix, bytes } => write_atomically(name(suffix), &bytes)?,
         }
     }
-    let under = if verdict.shown.size() == original.size() { &verdict.shown } else { original };
-    format.save(&answer.paint(under, 0.5, &classes)?.drawn(), &name("overlay"))?;
+    format.save(&verdict.overlay(model, original)?.drawn(), &name("overlay"))?;
     if verdict.defended {
         format.save(&verdict.shown, &name("defended"))?;
     }

@@ -64,7 +64,7 @@ struct LimitArgs {
     /// The largest body, in megabytes, as sent and as decompressed
     #[arg(long, value_name = "MB")]
     max_body: Option<usize>,
-    /// The largest image, in millions of pixels
+    /// The most pixels of a request's images together, in millions
     #[arg(long, value_name = "MP")]
     max_pixels: Option<usize>,
     /// The most images in a request
@@ -164,7 +164,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     options.alarm_log.clone_from(&args.alarm_log);
     options.keep_alarms = args.keep_alarms.clone().map(|folder| (folder, args.keep_alarms_mb << 20));
     options.limits = args.limits.limits()?;
-    let server = Server::start(options, hosted).context("the server does not start")?;
+    let mut server = Server::start(options, hosted).context("the server does not start")?;
+    server.watch_signals();
     println!("serving {} at http://{}", names.join(", "), server.address());
     if let Some(address) = server.grpc_address() {
         println!("gRPC at {address}");

@@ -42,24 +42,11 @@ pub(crate) async fn serve(
 ) {
     let graceful = GracefulShutdown::new();
     let router = TowerToHyperService::new(routes::router(&service));
-    loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            _ = stop.changed() => break,
-        };
-        let (stream, peer) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                // out of file descriptors, most likely: a short pause lets some come back
-                tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(Duration::from_millis(50)).await;
-                continue;
-            }
-        };
+    let take = |stream: TcpStream, peer: SocketAddr| {
         let Ok(slot) = slots.clone().try_acquire_owned() else {
             service.metrics.turned_away.fetch_add(1, Ordering::Relaxed);
-            tokio::spawn(turn_away(stream));
-            continue;
+            drop(tokio::spawn(turn_away(stream)));
+            return;
         };
         // answers are written whole, so waiting for more to send only costs time
         let _ = stream.set_nodelay(true);
@@ -71,6 +58,24 @@ pub(crate) async fn serve(
             service.metrics.connections.fetch_sub(1, Ordering::Relaxed);
             drop(slot);
         });
+    };
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = stop.changed() => break,
+        };
+        match accepted {
+            Ok((stream, peer)) => take(stream, peer),
+            Err(error) => {
+                // out of file descriptors, most likely: a short pause lets some come back
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+    // the system has accepted connections that were not taken yet; their clients believe to be connected
+    while let Ok(Ok((stream, peer))) = tokio::time::timeout(Duration::ZERO, listener.accept()).await {
+        take(stream, peer);
     }
     drop(listener);
     if tokio::time::timeout(service.limits.drain_time, graceful.shutdown()).await.is_err() {
@@ -88,7 +93,7 @@ fn connection(
     graceful: &GracefulShutdown,
 ) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>> {
     let limits = &service.limits;
-    let (stream, facts) = Connection::new(stream, speaks == Speaks::Rest, limits.body_time);
+    let (stream, facts) = Connection::new(stream, speaks, limits);
     let io = TokioIo::new(stream);
     match speaks {
         Speaks::Rest => {
@@ -106,11 +111,12 @@ fn connection(
             Box::pin(async move { drop(open.await) })
         }
         Speaks::Grpc => {
-            let handler = grpc::service(service.clone());
+            let (server, limits) = (grpc::service(service), limits.clone());
+            let handler = service_fn(move |request| grpc::call(server.clone(), request, limits.clone()));
             let connection = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
                 .timer(TokioTimer::new())
-                .keep_alive_interval(limits.header_time)
-                .keep_alive_timeout(limits.header_time)
+                .keep_alive_interval(service.limits.header_time)
+                .keep_alive_timeout(service.limits.header_time)
                 .max_concurrent_streams(64)
                 .max_header_list_size(LONGEST_HEAD as u32)
                 .serve_connection(io, handler);

@@ -27,7 +27,7 @@ pub(crate) struct Alarm<'a> {
     /// Whether the image was defended.
     pub defended: bool,
     /// The request's id, if it had one.
-    pub id: Option<&'a str>,
+    pub id: Option<String>,
 }
 
 /// Where alarms go.

@@ -37,7 +37,11 @@ pub(crate) async fn read(headers: &HeaderMap, body: Body, limit: usize, time: Du
         Ok(whole.freeze())
     };
     let sent = tokio::time::timeout(time, whole).await.map_err(|_| Error::SlowBody { limit: time })??;
-    coding.decoded(sent, limit)
+    match coding {
+        Coding::Identity => Ok(sent),
+        // other connections go on meanwhile
+        _ => tokio::task::block_in_place(|| coding.decoded(sent, limit)),
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,21 +100,24 @@ pub(crate) fn compressed(headers: &HeaderMap, body: &[u8]) -> Option<(&'static s
             words.next().is_some_and(|name| name.eq_ignore_ascii_case(coding)) && !words.any(|q| q == "q=0")
         })
     };
-    if body.len() < WORTH_IT {
+    if body.len() < WORTH_IT || !(accepts("gzip") || accepts("deflate")) {
         return None;
     }
     let fast = Compression::new(1);
-    if accepts("gzip") {
-        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), fast);
-        encoder.write_all(body).ok()?;
-        return Some(("gzip", encoder.finish().ok()?));
-    }
-    if accepts("deflate") {
-        let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), fast);
-        encoder.write_all(body).ok()?;
-        return Some(("deflate", encoder.finish().ok()?));
-    }
-    None
+    // other connections go on meanwhile
+    tokio::task::block_in_place(|| {
+        if accepts("gzip") {
+            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), fast);
+            encoder.write_all(body).ok()?;
+            return Some(("gzip", encoder.finish().ok()?));
+        }
+        if accepts("deflate") {
+            let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), fast);
+            encoder.write_all(body).ok()?;
+            return Some(("deflate", encoder.finish().ok()?));
+        }
+        None
+    })
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 //! A knob of the defence goes by its own name (`epsilon`, `steps`), one of the answer with `answer_` in front, as on the command line. A value that would make
 //! the server read a file is refused: views go by the name of a set.
 
+use std::time::Duration;
+
 use evenkeel::answer::{AnswerKind, AnswerSpec};
 use evenkeel::defence::{DefenceKind, DefenceSpec};
 use evenkeel::settings::{Entry, Kind, Spec, Value};
@@ -23,6 +25,8 @@ pub struct Choice {
     pub seed: u64,
     /// Whether the image is defended even if it raises no alarm.
     pub always: bool,
+    /// How long the client waits, if that is less than the server's own limit.
+    pub timeout: Option<Duration>,
 }
 
 /// What a request may choose from.
@@ -37,7 +41,9 @@ pub struct Allowed {
 }
 
 /// Parameters that are not knobs.
-pub(crate) const FIXED: [&str; 4] = ["defence", "answer", "seed", "always"];
+pub(crate) const FIXED: [&str; 5] = ["defence", "answer", "seed", "always", "timeout"];
+/// Those that are the client's under a policy as well.
+const LEFT_BY_POLICIES: [&str; 3] = ["seed", "always", "timeout"];
 const ANSWER_PREFIX: &str = "answer_";
 
 impl Choice {
@@ -47,7 +53,7 @@ impl Choice {
     /// Naming the parameter that is unknown, out of range, or not left to the client.
     pub fn read(parameters: &Parameters, allowed: &Allowed) -> Result<Self> {
         let mut choice = allowed.default.clone();
-        let chosen = parameters.keys().find(|name| *name != "seed" && *name != "always");
+        let chosen = parameters.keys().find(|name| !LEFT_BY_POLICIES.contains(&name.as_str()));
         if let Some(name) = chosen.filter(|_| !allowed.free) {
             let reason = "is decided by the policy of this server";
             return Err(Error::malformed(format!("parameter {name}"), reason));
@@ -61,7 +67,11 @@ impl Choice {
         for (name, value) in parameters {
             match name.as_str() {
                 "defence" | "answer" => {}
-                "seed" => choice.seed = seed(value)?,
+                "seed" => choice.seed = whole(name, value)?,
+                // as in the protocol's other servers: microseconds, and 0 is no limit
+                "timeout" => {
+                    choice.timeout = Some(whole(name, value)?).filter(|n| *n > 0).map(Duration::from_micros);
+                }
                 "always" => choice.always = switch(name, value)?,
                 _ => match name.strip_prefix(ANSWER_PREFIX) {
                     Some(knob) => set(&mut choice.answer, name, knob, value, allowed.most)?,
@@ -87,10 +97,11 @@ fn text<'v>(name: &str, value: &'v Json) -> Result<&'v str> {
         .ok_or_else(|| Error::malformed(format!("parameter {name}"), format!("{value} is not a name")))
 }
 
-fn seed(value: &Json) -> Result<u64> {
+fn whole(name: &str, value: &Json) -> Result<u64> {
     let number = value.as_u64().or_else(|| value.as_str()?.parse().ok());
-    number
-        .ok_or_else(|| Error::malformed("parameter seed", format!("{value} is not a whole number from 0 on")))
+    number.ok_or_else(|| {
+        Error::malformed(format!("parameter {name}"), format!("{value} is not a whole number from 0 on"))
+    })
 }
 
 fn switch(name: &str, value: &Json) -> Result<bool> {
@@ -210,6 +221,7 @@ mod tests {
             (json!({"defence": "equivariance", "views": "only-flip.toml"}), "views"),
             (json!({"answer": "noise-vote", "answer_draws": 1000000}), "50"),
             (json!({"seed": -1}), "seed"),
+            (json!({"timeout": 0.5}), "timeout"),
             (json!({"always": "perhaps"}), "always"),
         ] {
             let sentence = read(parameters.clone(), true).unwrap_err().to_string();
@@ -219,7 +231,8 @@ mod tests {
 
     #[test]
     fn a_policy_leaves_only_the_seed() {
-        assert!(read(json!({"seed": 3, "always": true}), false).is_ok());
+        let choice = read(json!({"seed": 3, "always": true, "timeout": 250}), false).unwrap();
+        assert_eq!(choice.timeout, Some(Duration::from_micros(250)));
         let sentence = read(json!({"defence": "none"}), false).unwrap_err().to_string();
         assert!(sentence.contains("policy"), "{sentence}");
     }

@@ -11,7 +11,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 
+use crate::accept::Speaks;
 use crate::head_watch::HeadWatch;
+use crate::limits::Limits;
 
 /// What became known of a connection.
 #[derive(Debug, Default)]
@@ -34,14 +36,22 @@ pub(crate) struct Connection {
     patience: Duration,
     /// Since when nothing could be written.
     stalled: Option<Pin<Box<Sleep>>>,
+    /// Bytes of HTTP/2's opening that are still to come, and until when; HTTP/1 has hyper's own time-out for heads.
+    opening: Option<(usize, Pin<Box<Sleep>>)>,
 }
 
+/// What every HTTP/2 connection begins with: 24 bytes, and the 9 of a settings frame's head.
+const OPENING: usize = 24 + 9;
+
 impl Connection {
-    /// A connection whose heads are watched if it speaks HTTP/1; writing may stall for `patience`.
-    pub(crate) fn new(stream: TcpStream, http1: bool, patience: Duration) -> (Self, Arc<Facts>) {
-        let facts = Arc::new(Facts::default());
-        let watch = http1.then(HeadWatch::default);
-        (Self { stream, watch, facts: facts.clone(), patience, stalled: None }, facts)
+    /// A connection whose heads are watched if it speaks HTTP/1; writing may stall for as long as a body may take.
+    pub(crate) fn new(stream: TcpStream, speaks: Speaks, limits: &Limits) -> (Self, Arc<Facts>) {
+        let (facts, patience) = (Arc::new(Facts::default()), limits.body_time);
+        let (watch, opening) = match speaks {
+            Speaks::Rest => (Some(HeadWatch::default()), None),
+            Speaks::Grpc => (None, Some((OPENING, Box::pin(tokio::time::sleep(limits.header_time))))),
+        };
+        (Self { stream, watch, facts: facts.clone(), patience, stalled: None, opening }, facts)
     }
 
     /// Passes on what a write came to, and gives up if it has been pending for too long.
@@ -66,7 +76,18 @@ impl AsyncRead for Connection {
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let before = buffer.filled().len();
-        ready!(Pin::new(&mut this.stream).poll_read(context, buffer))?;
+        let read = Pin::new(&mut this.stream).poll_read(context, buffer);
+        if let Some((left, until)) = &mut this.opening {
+            if read.is_pending() {
+                ready!(until.as_mut().poll(context));
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
+            *left = left.saturating_sub(buffer.filled().len() - before);
+            if *left == 0 {
+                this.opening = None;
+            }
+        }
+        ready!(read)?;
         if let Some(watch) = &mut this.watch {
             watch.feed(&buffer.filled()[before..]);
             if watch.both() {

@@ -26,6 +26,11 @@ const PROTECTION: [(HeaderName, HeaderValue); 4] = [
     POLICY,
 ];
 
+/// A client's text as far as a log or a message shows it.
+pub(crate) fn shortened(text: &str) -> String {
+    text.chars().take(200).collect()
+}
+
 /// Answers one request.
 pub(crate) async fn serve(
     service: Arc<Service>,
@@ -35,7 +40,7 @@ pub(crate) async fn serve(
     peer: SocketAddr,
 ) -> Result<Response<Body>, Infallible> {
     let start = Instant::now();
-    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let (method, path) = (request.method().clone(), shortened(request.uri().path()));
     let chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
     let mut response = match facts.ambiguous() {
         true => {

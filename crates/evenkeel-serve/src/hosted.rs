@@ -154,7 +154,7 @@ impl Hosted {
         Ok(Self { detector, calibration: Some(calibration), ..self })
     }
 
-    /// The same under a policy: it decides what is done, and requests choose only the seed.
+    /// The same under a policy: it decides what is done, and requests choose only the seed and whether to defend without an alarm.
     ///
     /// # Errors
     /// If it was made for another network, or its detector cannot be built.
@@ -169,8 +169,11 @@ impl Hosted {
             }
             None => self,
         };
+        let defence = policy.defence.as_ref().map(|defence| hosted.heads_for(defence.name())).transpose()?;
+        // what cannot be built is refused now and not at the first request
+        policy.pipeline(hosted.model.clone(), &defence.unwrap_or_default())?;
         let Policy { defence, answer, seed, .. } = policy.clone();
-        let default = Choice { defence, answer, seed, always: policy.alarm.is_none() };
+        let default = Choice { defence, answer, seed, always: policy.alarm.is_none(), timeout: None };
         let allowed = Allowed { default, free: false, ..hosted.allowed };
         Ok(Self { allowed, policy: Some(policy), ..hosted })
     }

@@ -19,8 +19,9 @@ pub(crate) async fn answer(call: Call) -> Result<Response<Body>> {
     let Call { service, request, .. } = call;
     let (head, sent) = request.into_parts();
     let bytes = body::read(&head.headers, sent, service.limits.body_bytes, service.limits.body_time).await?;
-    let request = parsed(bytes, json_length(&head.headers)?, service.tensor_limits()).await?;
-    let question = tensors::question(&hosted, &request, service.limits.batch, service.limits.pixels())?;
+    let limits = service.tensor_limits();
+    let request = parsed(bytes, json_length(&head.headers)?, limits).await?;
+    let question = tensors::question(&hosted, &request, &limits)?;
     let outcomes = service.ask(question, request.id.as_deref()).await?;
     let Written { body, json_length } = tensors::response(&hosted, &request, &outcomes)?.write();
     let content_type = if json_length.is_some() { "application/octet-stream" } else { "application/json" };

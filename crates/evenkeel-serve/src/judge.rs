@@ -24,29 +24,24 @@ pub(crate) async fn answer(call: Call) -> Result<Response<Body>> {
     let (image, mut parameters) = form(&head.headers, sent).await?;
     let pictures = matches!(parameters.remove("pictures"), Some(Value::String(text)) if text == "true");
     let choice = Choice::read(&parameters, &hosted.allowed)?;
-    let wants = Wants { score: true, verdict: true, pictures };
+    let accept = head.headers.get(header::ACCEPT).and_then(|v| v.to_str().ok());
+    let overlay = accept.is_some_and(|accept| accept.contains("image/png"));
+    let wants = Wants { score: true, verdict: true, overlay, pictures };
     let images = vec![Source::Encoded(image)];
     let pixels = service.limits.pixels();
     let question = Question { hosted: hosted.clone(), images, choice: choice.clone(), wants, pixels };
     let outcomes = service.ask(question, None).await?;
-    let Some(outcome) = outcomes.first() else { return Err(Error::Panicked) };
-    let wants_picture = head.headers.get(header::ACCEPT).and_then(|v| v.to_str().ok());
-    match wants_picture.is_some_and(|accept| accept.contains("image/png")) {
-        true => picture(&hosted, outcome),
-        false => Ok(respond::json(StatusCode::OK, &verdict(&hosted, &choice, outcome))),
+    let Some(outcome) = outcomes.into_iter().next() else { return Err(Error::Panicked) };
+    match outcome.overlay {
+        Some(png) => Ok(respond::bytes(StatusCode::OK, "image/png", png)),
+        None => Ok(respond::json(StatusCode::OK, &verdict(&hosted, &choice, &outcome))),
     }
-}
-
-fn picture(hosted: &Hosted, outcome: &Outcome) -> Result<Response<Body>> {
-    let Some(verdict) = &outcome.verdict else { return Err(Error::Panicked) };
-    let image = render::painted(&hosted.model, &verdict.prediction, &verdict.shown)?;
-    Ok(respond::bytes(StatusCode::OK, "image/png", image.drawn().encode_png()?))
 }
 
 /// The verdict as JSON: what `evenkeel predict --json` prints, and what a page needs beside it.
 fn verdict(hosted: &Hosted, choice: &Choice, outcome: &Outcome) -> Value {
     let Some(verdict) = &outcome.verdict else { return Value::Null };
-    let mut all = match render::verdict_json(&hosted.model, verdict) {
+    let mut all = match verdict.json(&hosted.model) {
         Value::Object(all) => all,
         _ => Map::new(),
     };

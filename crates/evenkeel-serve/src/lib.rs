@@ -46,6 +46,7 @@ mod respond;
 mod routes;
 mod server;
 mod service;
+mod signals;
 mod tensors;
 mod watched;
 mod workers;

@@ -8,7 +8,7 @@ use std::time::Duration;
 pub struct Limits {
     /// Bytes of a body, as sent and as decompressed.
     pub body_bytes: usize,
-    /// Pixels of one image, in millions; judged before anything of that size is allocated.
+    /// Pixels of a request's images together, in millions; judged before anything of that size is allocated.
     pub megapixels: usize,
     /// Images of one request.
     pub batch: usize,
@@ -49,7 +49,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Pixels of one image.
+    /// Pixels of a request's images together.
     pub fn pixels(&self) -> usize {
         self.megapixels.saturating_mul(1_000_000)
     }

@@ -1,5 +1,6 @@
 //! What the server and its models say of themselves.
 
+use evenkeel::defence::DefenceSpec;
 use serde_json::{Value, json};
 
 use crate::choice;
@@ -83,6 +84,7 @@ pub(crate) fn model(hosted: &Hosted) -> Value {
                 "defence": allowed.default.defence, "answer": allowed.default.answer, "seed": allowed.default.seed,
                 "always": allowed.default.always,
             },
+            "usual_defence": DefenceSpec::usual().name(),
             "defences": defences,
             "answers": answers,
             "outputs": EXTRA.iter().map(|(name, _, about)| ((*name).to_string(), json!(about))).collect::<serde_json::Map<_, _>>(),

@@ -38,6 +38,8 @@ pub struct Wants {
     pub score: bool,
     /// The prediction and everything else that makes a verdict.
     pub verdict: bool,
+    /// The answer painted on the image as it came, as a PNG file.
+    pub overlay: bool,
     /// Pictures for a page.
     pub pictures: bool,
 }
@@ -52,7 +54,7 @@ pub struct Question {
     pub choice: Choice,
     /// What is wanted.
     pub wants: Wants,
-    /// The most pixels of an image.
+    /// The most pixels of all images together.
     pub pixels: usize,
 }
 
@@ -62,12 +64,24 @@ pub(crate) struct Outcome {
     pub scores: Tensor,
     /// The verdict, if anything beyond scores was wanted.
     pub verdict: Option<Verdict>,
-    /// A fingerprint of the image as it came.
+    /// A fingerprint of the image as it came; empty without a verdict.
     pub hash: String,
     /// The image as it came, for those who keep what raised an alarm.
     pub image: Image,
+    /// The answer painted on the image as it came, if that was wanted.
+    pub overlay: Option<Vec<u8>>,
     /// Pictures, if they were wanted.
     pub pictures: Option<Pictures>,
+}
+
+/// An image that is to be answered.
+struct Seen {
+    /// At the network's size.
+    image: Image,
+    /// As it came, where that is another size and will be painted on.
+    original: Option<Image>,
+    /// A fingerprint of what came, where a verdict is made of it.
+    hash: Option<String>,
 }
 
 impl Question {
@@ -75,6 +89,11 @@ impl Question {
     pub fn lane(&self) -> Lane {
         let plain = self.choice.is_plain() && !self.wants.score && !self.wants.pictures;
         if plain { Lane::Plain } else { Lane::Defended }
+    }
+
+    /// Whether a verdict is made of each image, and not only scores.
+    fn is_judged(&self) -> bool {
+        self.lane() == Lane::Defended || self.wants.verdict
     }
 
     /// What requests with the same cost have in common.
@@ -116,26 +135,38 @@ impl Question {
         let mut model = (*self.hosted.model).clone();
         model.network = Arc::new(Watched::new(model.network, self.hosted.passes.clone(), stop));
         let model = Arc::new(model);
-        let images =
-            self.images.iter().map(|source| self.image(&model, source)).collect::<Result<Vec<_>>>()?;
-        if self.lane() == Lane::Plain && !self.wants.verdict {
-            let scores = model.scores_of(&images.iter().map(|(image, _)| image).collect::<Vec<_>>())?;
-            let outcome =
-                |((image, hash), scores)| Outcome { scores, verdict: None, hash, image, pictures: None };
-            return images.into_iter().zip(scores).map(|pair| Ok(outcome(pair))).collect();
+        check_pixels(&self.images, self.pixels)?;
+        let images = self.images.iter().map(|source| self.image(&model, source));
+        let images = images.collect::<Result<Vec<_>>>()?;
+        if !self.is_judged() {
+            let scores = model.scores_of(&images.iter().map(|seen| &seen.image).collect::<Vec<_>>())?;
+            let outcome = |(Seen { image, .. }, scores)| Outcome {
+                scores,
+                verdict: None,
+                hash: String::new(),
+                image,
+                overlay: None,
+                pictures: None,
+            };
+            return Ok(images.into_iter().zip(scores).map(outcome).collect());
         }
         let pipeline = self.pipeline(&model)?;
-        images.into_iter().map(|(image, hash)| self.judge(&pipeline, image, hash)).collect()
+        images.into_iter().map(|seen| self.judge(&pipeline, seen)).collect()
     }
 
-    fn judge(&self, pipeline: &Pipeline, image: Image, hash: String) -> Result<Outcome> {
+    fn judge(&self, pipeline: &Pipeline, seen: Seen) -> Result<Outcome> {
+        let Seen { image, original, hash } = seen;
+        let hash = hash.unwrap_or_default();
         let mut verdict = pipeline.run(&image)?;
         if self.choice.always {
             // the pipeline was told of no threshold, so that it defends in any case
             verdict.alarm = verdict.score.zip(self.hosted.threshold()).map(|(score, most)| score > most);
         }
         let pictures = self.wants.pictures.then(|| pictures(pipeline, &image, &verdict)).transpose()?;
-        Ok(Outcome { scores: verdict.scores.clone(), verdict: Some(verdict), hash, image, pictures })
+        let under = original.as_ref().unwrap_or(&image);
+        let overlay = || verdict.overlay(&pipeline.model, under)?.drawn().encode_png();
+        let overlay = self.wants.overlay.then(overlay).transpose()?;
+        Ok(Outcome { scores: verdict.scores.clone(), verdict: Some(verdict), hash, image, overlay, pictures })
     }
 
     fn pipeline(&self, model: &Arc<Model>) -> Result<Pipeline> {
@@ -157,36 +188,41 @@ impl Question {
     }
 
     /// An image at the network's size, and the fingerprint of what came.
-    fn image(&self, model: &Model, source: &Source) -> Result<(Image, String)> {
+    fn image(&self, model: &Model, source: &Source) -> Result<Seen> {
+        let is_judged = self.is_judged();
+        let fitted = |image: &Image, hash: Option<String>| {
+            let original = self.wants.overlay.then(|| image.clone());
+            Ok(Seen { image: model.fit(image)?, original, hash })
+        };
         match source {
             Source::Encoded(bytes) => {
-                check_pixels(announced(bytes), self.pixels)?;
-                let image = Image::decode(bytes, Path::new("image"))?;
-                Ok((model.fit(&image)?, blake3::hash(bytes).to_hex().to_string()))
+                let hash = is_judged.then(|| blake3::hash(bytes).to_hex().to_string());
+                fitted(&Image::decode(bytes, Path::new("image"))?, hash)
             }
-            Source::Pixels(image) => Ok((model.fit(image)?, hash_of(image))),
+            Source::Pixels(image) => fitted(image, is_judged.then(|| hash_of(image))),
             Source::Tensor(image) => {
                 check_size(model, image.size())?;
-                Ok((image.clone(), hash_of(image)))
+                let hash = is_judged.then(|| hash_of(image));
+                Ok(Seen { image: image.clone(), original: None, hash })
             }
         }
     }
 }
 
 fn hash_of(image: &Image) -> String {
-    let mut hasher = blake3::Hasher::new();
-    image.pixels().iter().for_each(|v| {
-        hasher.update(&v.to_le_bytes());
-    });
-    hasher.finalize().to_hex().to_string()
+    let bytes: Vec<u8> = image.pixels().iter().flat_map(|v| v.to_le_bytes()).collect();
+    blake3::hash(&bytes).to_hex().to_string()
 }
 
-fn check_pixels(announced: Option<(usize, usize)>, limit: usize) -> Result<()> {
-    match announced {
-        Some((height, width)) if height.saturating_mul(width) > limit => {
-            Err(Error::TooLarge { what: "image", limit, unit: "pixels" })
-        }
-        _ => Ok(()),
+/// Refuses encoded images that together announce more pixels than the limit; tensors were counted before their images were made.
+fn check_pixels(images: &[Source], limit: usize) -> Result<()> {
+    let pixels = |source: &Source| match source {
+        Source::Encoded(bytes) => announced(bytes).map_or(0, |(height, width)| height.saturating_mul(width)),
+        Source::Pixels(_) | Source::Tensor(_) => 0,
+    };
+    match images.iter().map(pixels).fold(0, usize::saturating_add) > limit {
+        true => Err(Error::TooLarge { what: "images", limit, unit: "pixels" }),
+        false => Ok(()),
     }
 }
 
@@ -250,6 +286,10 @@ mod tests {
         (0..jpeg.len().min(700)).for_each(|n| {
             let _ = announced(&jpeg[..n]);
         });
-        assert!(check_pixels(Some((60_000, 60_000)), 16_000_000).is_err());
+        let mut huge = png.clone();
+        huge[16..20].copy_from_slice(&60_000u32.to_be_bytes());
+        assert!(check_pixels(&[Source::Encoded(huge.into())], 1_000_000).is_err());
+        let files = vec![Source::Encoded(png.into()); 3];
+        assert!(check_pixels(&files, 1800).is_ok() && check_pixels(&files, 1799).is_err(), "together");
     }
 }

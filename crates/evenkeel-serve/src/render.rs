@@ -1,25 +1,10 @@
-//! A verdict for machines and for people: JSON, a sentence, and the answer painted.
+//! A verdict for people: a sentence, the answer in words and painted.
 
-use evenkeel::answer::Certificate;
 use evenkeel::image::Image;
 use evenkeel::model::Model;
 use evenkeel::pipeline::Verdict;
 use evenkeel::task::{LegendEntry, Painting, Prediction};
 use serde_json::{Value, json};
-
-/// The verdict, with the keys that `evenkeel predict --json` prints.
-pub(crate) fn verdict_json(model: &Model, verdict: &Verdict) -> Value {
-    json!({
-        "prediction": verdict.prediction.json(&model.class_info()),
-        "score": verdict.score,
-        "alarm": verdict.alarm,
-        "defended": verdict.defended,
-        "voted": verdict.voted,
-        "certificate": verdict.certificate.as_ref().map(Certificate::json),
-        "expected_error": verdict.estimate.as_ref().map(|e| e.error),
-        "estimate": verdict.estimate.as_ref().map(|e| e.json(model)),
-    })
-}
 
 /// What the score says, with its number and threshold.
 pub(crate) fn sentence(verdict: &Verdict, threshold: Option<f64>) -> String {

@@ -9,6 +9,7 @@ use axum::http::{Method, Response, StatusCode, header};
 use axum::routing::{MethodFilter, on};
 
 use crate::error::{Error, Result};
+use crate::front::shortened;
 use crate::respond;
 use crate::service::Service;
 use crate::{infer, judge, metadata, openapi, page};
@@ -150,11 +151,7 @@ impl Call {
         let model = self.service.model(self.part("model"))?;
         match self.parameters.iter().find(|(key, _)| key == "version") {
             Some((_, version)) if version != crate::protocol::VERSION => {
-                let name = format!(
-                    "{} version {}",
-                    self.part("model"),
-                    version.chars().take(40).collect::<String>()
-                );
+                let name = format!("{} version {}", model.name, shortened(version));
                 Err(Error::NoModel { name, known: format!("version {} of each", crate::protocol::VERSION) })
             }
             _ => Ok(model.clone()),
@@ -180,12 +177,11 @@ pub(crate) fn router(service: &Arc<Service>) -> Router {
         router = router.route(route.path, on(filter, handler));
     }
     let missing = |request: Request| async move {
-        let path = request.uri().path().chars().take(200).collect();
-        respond::error(&Error::NoRoute { path })
+        respond::error(&Error::NoRoute { path: shortened(request.uri().path()) })
     };
     let wrong_method = |request: Request| async move {
-        let path = request.uri().path().chars().take(200).collect();
-        respond::error(&Error::NoMethod { method: request.method().to_string(), path })
+        let path = shortened(request.uri().path());
+        respond::error(&Error::NoMethod { method: shortened(request.method().as_str()), path })
     };
     router.fallback(missing).method_not_allowed_fallback(wrong_method)
 }
@@ -224,7 +220,12 @@ async fn dispatch(endpoint: Endpoint, call: Call) -> Result<Response<Body>> {
             Ok(respond::json(StatusCode::OK, &serde_json::json!({ "models": call.service.order })))
         }
         Endpoint::Model => Ok(respond::json(StatusCode::OK, &metadata::model(&*call.model()?))),
-        Endpoint::ModelReady => call.model().and_then(|_| ready(&call)),
+        Endpoint::ModelReady => match (call.model()?, call.service.is_ready()) {
+            (model, true) => {
+                Ok(respond::json(StatusCode::OK, &serde_json::json!({ "name": model.name, "ready": true })))
+            }
+            (_, false) => Err(Error::Draining),
+        },
         Endpoint::Infer => infer::answer(call).await,
         Endpoint::Judge => judge::answer(call).await,
     }
@@ -238,7 +239,7 @@ fn ready(call: &Call) -> Result<Response<Body>> {
 }
 
 pub(crate) fn no_route(call: &Call) -> Error {
-    Error::NoRoute { path: call.request.uri().path().chars().take(200).collect() }
+    Error::NoRoute { path: shortened(call.request.uri().path()) }
 }
 
 fn not_found() -> Response<Body> {

@@ -21,6 +21,7 @@ use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::queue::Queue;
 use crate::service::Service;
+use crate::signals::Signals;
 use crate::workers::Workers;
 
 /// How a server is set up.
@@ -77,6 +78,7 @@ pub struct Server {
     listeners: Vec<JoinHandle<()>>,
     address: SocketAddr,
     grpc_address: Option<SocketAddr>,
+    signals: Option<Signals>,
 }
 
 impl Server {
@@ -115,13 +117,14 @@ impl Server {
         };
         let address = listen(options.port, Speaks::Rest)?;
         let grpc_address = options.grpc_port.map(|port| listen(port, Speaks::Grpc)).transpose()?;
-        if !options.host.is_loopback() && options.token.is_none() {
-            tracing::warn!(
-                "{} can be reached from other machines and asks for no token; see --token-file",
-                options.host
-            );
+        if !options.host.is_loopback() {
+            let how = match &options.token {
+                None => "and asks for no token; see --token-file",
+                Some(_) => "and nothing is encrypted, the token neither; put a proxy with TLS in front",
+            };
+            tracing::warn!("{} can be reached from other machines {how}", options.host);
         }
-        Ok(Self { runtime, service, workers, stop, listeners, address, grpc_address })
+        Ok(Self { runtime, service, workers, stop, listeners, address, grpc_address, signals: None })
     }
 
     /// Where REST and the page are.
@@ -139,9 +142,18 @@ impl Server {
         self.service.metrics.text(&self.service.gauges())
     }
 
+    /// From now on SIGTERM and Ctrl-C end [`Server::run`] and not the process; for who says that the server listens before calling it.
+    pub fn watch_signals(&mut self) {
+        let _inside = self.runtime.enter();
+        self.signals.get_or_insert_with(Signals::watch);
+    }
+
     /// Serves until the process is told to end (SIGTERM, or Ctrl-C), then finishes what it has.
-    pub fn run(self) {
-        self.runtime.block_on(signalled());
+    pub fn run(mut self) {
+        self.watch_signals();
+        if let Some(mut signals) = self.signals.take() {
+            self.runtime.block_on(signals.one());
+        }
         tracing::info!("finishing what is under way; no new requests are taken");
         self.finish();
     }
@@ -190,20 +202,4 @@ fn service(options: &Options, hosted: Vec<Hosted>) -> Result<Service> {
         draining: AtomicBool::new(false),
         limits,
     })
-}
-
-/// Waits for a signal to end.
-async fn signalled() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = tokio::signal::ctrl_c() => {}
-            }
-            return;
-        }
-    }
-    let _ = tokio::signal::ctrl_c().await;
 }

@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use crate::alarms::{Alarm, AlarmLog, now};
 use crate::auth::Token;
 use crate::error::{Error, Result};
+use crate::front::shortened;
 use crate::hosted::Hosted;
 use crate::job::{Hook, Job, Waiting};
 use crate::limits::Limits;
@@ -36,10 +37,9 @@ pub(crate) struct Service {
 impl Service {
     /// The model of this name.
     pub(crate) fn model(&self, name: &str) -> Result<&Arc<Hosted>> {
-        self.models.get(name).ok_or_else(|| {
-            let shown: String = name.chars().take(100).collect();
-            Error::NoModel { name: shown, known: self.order.join(", ") }
-        })
+        self.models
+            .get(name)
+            .ok_or_else(|| Error::NoModel { name: shortened(name), known: self.order.join(", ") })
     }
 
     pub(crate) fn tensor_limits(&self) -> TensorLimits {
@@ -56,7 +56,9 @@ impl Service {
         let gone = Arc::new(AtomicBool::new(false));
         let _waiting = Waiting(gone.clone());
         let (reply, answer) = oneshot::channel();
-        let (entered, limit) = (Instant::now(), self.limits.request_time);
+        let longest = self.limits.request_time;
+        let (entered, limit) =
+            (Instant::now(), question.choice.timeout.map_or(longest, |own| own.min(longest)));
         let (metrics, hook) = (self.metrics.clone(), self.hook.clone());
         let work = Job { question, reply: Some(reply), gone, entered, limit, metrics, hook };
         self.queue.push(Entry { work, lane, cost, deadline: entered + limit }).map_err(|refused| {
@@ -65,8 +67,10 @@ impl Service {
                 Refused::Closed => Error::Draining,
             }
         })?;
+        // a worker that is in the middle of a pass at the deadline sees only afterwards that nobody waits
+        let answer = tokio::time::timeout_at((entered + limit).into(), answer).await;
         // a request that was dropped unanswered had run out of time in the queue
-        let outcomes = answer.await.unwrap_or(Err(Error::Deadline { limit }))?;
+        let outcomes = answer.ok().and_then(Result::ok).unwrap_or(Err(Error::Deadline { limit }))?;
         self.metrics.took(&hosted.name, lane, entered.elapsed());
         outcomes.iter().for_each(|outcome| self.note(&hosted, outcome, id));
         Ok(outcomes)
@@ -85,8 +89,11 @@ impl Service {
         let (model, blake3, defended) = (hosted.name.as_str(), outcome.hash.as_str(), verdict.defended);
         tracing::warn!(model, score, threshold, blake3, defended, "alarm");
         if !self.alarms.is_idle() {
+            let id = id.map(shortened);
             let alarm = Alarm { time: now(), model, score, threshold, blake3, defended, id };
-            if let Err(error) = self.alarms.write(&alarm, &outcome.image) {
+            // other connections go on while the disk writes
+            let written = tokio::task::block_in_place(|| self.alarms.write(&alarm, &outcome.image));
+            if let Err(error) = written {
                 tracing::error!(%error, "the alarm log cannot be written");
             }
         }

@@ -8,9 +8,10 @@ use evenkeel::model::Model;
 use crate::choice::Choice;
 use crate::error::{Error, Result};
 use crate::hosted::Hosted;
-use crate::protocol::{InferRequest, InferResponse, Input, InputData, Output, OutputData, WantedOutput};
+use crate::protocol::{
+    InferRequest, InferResponse, Input, InputData, Output, OutputData, TensorLimits, WantedOutput,
+};
 use crate::question::{Outcome, Question, Source, Wants};
-use crate::render;
 
 /// The one input's name.
 pub(crate) const INPUT: &str = "image";
@@ -34,8 +35,7 @@ pub(crate) const EXTRA: [(&str, &str, &str); 4] = [
 pub(crate) fn question(
     hosted: &Arc<Hosted>,
     request: &InferRequest,
-    batch: usize,
-    pixels: usize,
+    limits: &TensorLimits,
 ) -> Result<Question> {
     let [input] = request.inputs.as_slice() else {
         let reason = format!("{} inputs came; one is taken, named {INPUT:?}", request.inputs.len());
@@ -45,7 +45,7 @@ pub(crate) fn question(
         let reason = format!("is unknown; the input is named {INPUT:?}");
         return Err(Error::malformed(format!("input {}", input.name), reason));
     }
-    let images = images(input, batch, pixels)?;
+    let images = images(input, limits.batch)?;
     let choice = Choice::read(&request.parameters, &hosted.allowed)?;
     let mut wants = Wants::default();
     for WantedOutput { name, .. } in &request.outputs {
@@ -66,11 +66,11 @@ pub(crate) fn question(
             }
         }
     }
-    Ok(Question { hosted: hosted.clone(), images, choice, wants, pixels })
+    Ok(Question { hosted: hosted.clone(), images, choice, wants, pixels: limits.pixels })
 }
 
 /// The images of an input.
-fn images(input: &Input, batch: usize, pixels: usize) -> Result<Vec<Source>> {
+fn images(input: &Input, batch: usize) -> Result<Vec<Source>> {
     let wrong = |reason: String| Error::malformed(format!("input {}", input.name), reason);
     let shape = input.shape.as_slice();
     let (count, per_image) = match (&input.data, shape) {
@@ -82,9 +82,6 @@ fn images(input: &Input, batch: usize, pixels: usize) -> Result<Vec<Source>> {
     };
     if count > batch {
         return Err(Error::TooLarge { what: "batch", limit: batch, unit: "images" });
-    }
-    if per_image / 3 > pixels {
-        return Err(Error::TooLarge { what: "image", limit: pixels, unit: "pixels" });
     }
     let sides = &shape[shape.len().saturating_sub(3)..];
     match &input.data {
@@ -139,9 +136,7 @@ fn output(model: &Model, name: &str, outcomes: &[Outcome]) -> Result<Output> {
         "evenkeel.score" => OutputData::Fp64(verdicts().filter_map(|v| v.score).collect()),
         "evenkeel.alarm" => OutputData::Bool(verdicts().filter_map(|v| v.alarm).collect()),
         "evenkeel.defended" => OutputData::Bool(verdicts().map(|v| v.defended).collect()),
-        "evenkeel.verdict" => {
-            OutputData::Bytes(verdicts().map(|v| render::verdict_json(model, v).to_string()).collect())
-        }
+        "evenkeel.verdict" => OutputData::Bytes(verdicts().map(|v| v.json(model).to_string()).collect()),
         _ => return own_output(model, name, outcomes),
     };
     Ok(Output { name: name.to_owned(), shape: vec![outcomes.len()], data })

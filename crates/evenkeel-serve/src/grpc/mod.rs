@@ -7,9 +7,12 @@ mod inference {
     include!("inference.rs");
 }
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Instant;
 
+use axum::http;
+use hyper::body::Incoming;
 use hyper_util::service::TowerToHyperService;
 use inference::grpc_inference_service_server::{GrpcInferenceService, GrpcInferenceServiceServer};
 use inference::{
@@ -22,19 +25,33 @@ use tonic::{Code, Request, Response, Status};
 
 use crate::error::{Error, Result};
 use crate::hosted::Hosted;
+use crate::limits::Limits;
 use crate::metadata;
 use crate::protocol::VERSION;
 use crate::service::Service;
 use crate::tensors;
 
-/// The service for one connection.
-pub(crate) fn service(service: Arc<Service>) -> TowerToHyperService<GrpcInferenceServiceServer<Front>> {
+/// The service for one connection: (request) → response.
+pub(crate) fn service(service: &Arc<Service>) -> TowerToHyperService<GrpcInferenceServiceServer<Front>> {
     let most = service.limits.body_bytes;
-    let server = GrpcInferenceServiceServer::new(Front(service))
+    let server = GrpcInferenceServiceServer::new(Front(service.clone()))
         .max_decoding_message_size(most)
         .max_encoding_message_size(usize::MAX)
         .accept_compressed(CompressionEncoding::Gzip);
     TowerToHyperService::new(server)
+}
+
+/// Answers one call; a message that does not come in time ends it.
+pub(crate) async fn call(
+    server: TowerToHyperService<GrpcInferenceServiceServer<Front>>,
+    request: http::Request<Incoming>,
+    limits: Limits,
+) -> Result<http::Response<tonic::body::Body>, Infallible> {
+    let limit = limits.body_time + limits.request_time;
+    match tokio::time::timeout(limit, hyper::service::Service::call(&server, request)).await {
+        Ok(answered) => answered,
+        Err(_) => Ok(Status::from(Error::SlowBody { limit }).into_http()),
+    }
 }
 
 /// The front that gRPC calls.
@@ -81,9 +98,9 @@ impl Front {
 
     async fn infer(&self, request: ModelInferRequest) -> Result<ModelInferResponse> {
         let hosted = self.model(&request.model_name, &request.model_version)?;
-        let request = convert::request(request, &self.0.tensor_limits())?;
-        let limits = &self.0.limits;
-        let question = tensors::question(&hosted, &request, limits.batch, limits.pixels())?;
+        let limits = self.0.tensor_limits();
+        let request = convert::request(request, &limits)?;
+        let question = tensors::question(&hosted, &request, &limits)?;
         let outcomes = self.0.ask(question, request.id.as_deref()).await?;
         Ok(convert::response(tensors::response(&hosted, &request, &outcomes)?))
     }

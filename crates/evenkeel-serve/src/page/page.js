@@ -2,7 +2,7 @@
 "use strict";
 
 const $ = (id) => document.getElementById(id);
-const state = { image: null, name: "", title: "", metadata: null, running: null, timer: null };
+const state = { image: null, name: "", title: "", address: "", metadata: null, running: null, timer: null };
 
 const headers = () => ($("token").value ? { Authorization: `Bearer ${$("token").value}` } : {});
 
@@ -50,7 +50,7 @@ function labels() {
 async function chooseModel() {
   state.metadata = await get(`/v2/models/${$("model").value}`);
   const own = state.metadata.evenkeel;
-  const usual = own.default.defence?.kind ?? (own.requests_may_choose ? "equivariance" : "none");
+  const usual = own.default.defence?.kind ?? (own.requests_may_choose ? own.usual_defence : "none");
   options($("defence"), own.defences, usual);
   options($("answer"), own.answers, own.default.answer?.kind ?? "plain");
   for (const id of ["defence", "answer", "epsilon", "steps"]) $(id).disabled = !own.requests_may_choose;
@@ -81,9 +81,14 @@ function command(all) {
   const word = (text) => (/^[\w.,:/@=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
   const parts = Object.entries(all).map(([name, value]) => `-F ${word(`${name}=${value}`)}`);
   const token = $("token").value ? ` -H 'Authorization: Bearer TOKEN'` : "";
+  // a built-in picture is on no disk of the reader's, so it is fetched first
+  const [first, image] = state.address ? [`curl -s ${location.origin}${state.address} | `, "-"] : ["", state.name || "street.jpg"];
   $("curl").textContent =
-    `curl ${location.origin}/v2/models/${state.metadata.name}/judge${token} \\\n  -F ${word(`image=@${state.name || "street.jpg"}`)} ${parts.join(" ")}`;
+    `${first}curl ${location.origin}/v2/models/${state.metadata.name}/judge${token} \\\n  -F ${word(`image=@${image}`)} ${parts.join(" ")}`;
 }
+
+// A number keeps its unit on its line.
+const unbroken = (words) => words.replaceAll(" %", "\u00a0%");
 
 function show(verdict) {
   const pictures = verdict.pictures;
@@ -94,7 +99,7 @@ function show(verdict) {
   for (const which of ["plain", "defended"]) {
     $(which).src = pictures[which].png;
     $(which).alt = `The ${which} answer: ${pictures[which].words}`;
-    $(`${which}-words`).textContent = pictures[which].words;
+    $(`${which}-words`).textContent = unbroken(pictures[which].words);
   }
   $("under").src = pictures.input;
   $("heat").hidden = !pictures.disagreement;
@@ -126,7 +131,7 @@ function show(verdict) {
     picture.src = view.png;
     picture.alt = `View ${number + 1}: ${view.words}`;
     const words = document.createElement("p");
-    words.textContent = view.words;
+    words.textContent = unbroken(view.words);
     figure.append(picture, words);
     return figure;
   }));
@@ -163,9 +168,10 @@ function soon() {
   state.timer = setTimeout(judge, 250);
 }
 
-function take(file, title) {
+function take(file, title, address) {
   if (!file) return;
   state.image = file;
+  state.address = address ?? "";
   state.name = file.name ?? "";
   state.title = title ?? file.name;
   say("Looking at it through several views…", "idle");
@@ -173,9 +179,10 @@ function take(file, title) {
 }
 
 async function example(which) {
-  const answer = await fetch(`/examples/${state.metadata.name}/${which}.png`);
+  const address = `/examples/${state.metadata.name}/${which}.png`;
+  const answer = await fetch(address);
   const file = new File([await answer.blob()], `${which}.png`, { type: "image/png" });
-  take(file, which === "clean" ? "a clean picture" : "the same picture, attacked");
+  take(file, which === "clean" ? "a clean picture" : "the same picture, attacked", address);
 }
 
 async function start() {
@@ -200,7 +207,7 @@ async function begin() {
 $("token").addEventListener("change", begin);
 $("model").addEventListener("change", async () => {
   await chooseModel();
-  state.image = null;
+  Object.assign(state, { image: null, name: "", address: "" });
   $("frames").hidden = true;
   $("legend").replaceChildren();
   say("Choose an image.", "idle");
@@ -223,5 +230,9 @@ for (const kind of ["dragover", "dragleave", "drop"]) {
     if (kind === "drop") take(event.dataTransfer.files[0]);
   });
 }
-$("copy").addEventListener("click", () => navigator.clipboard?.writeText($("curl").textContent));
+$("copy").addEventListener("click", () => {
+  // browsers offer the clipboard only to pages of this machine or over TLS; elsewhere the text is selected
+  if (navigator.clipboard) navigator.clipboard.writeText($("curl").textContent);
+  else getSelection().selectAllChildren($("curl"));
+});
 begin();

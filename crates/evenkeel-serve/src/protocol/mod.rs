@@ -23,7 +23,7 @@ pub use response::{InferResponse, Output, Written};
 pub struct TensorLimits {
     /// Images.
     pub batch: usize,
-    /// Pixels of one image.
+    /// Pixels of all images together.
     pub pixels: usize,
 }
 

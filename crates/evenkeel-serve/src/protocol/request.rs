@@ -185,7 +185,7 @@ fn sizes(name: &str, shape: &[u64]) -> Result<Vec<usize>> {
 fn checked_count(name: &str, shape: &[usize], datatype: Datatype, limits: &TensorLimits) -> Result<usize> {
     let most = match datatype {
         Datatype::Bytes => limits.batch,
-        _ => limits.batch.saturating_mul(limits.pixels).saturating_mul(3),
+        _ => limits.pixels.saturating_mul(3),
     };
     match count(shape) {
         Some(0) => Err(Error::malformed(format!("input {name}"), "has no values")),

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::client::{INFER, connect, grey, message, read, server};
+use crate::client::{INFER, connect, exchange, grey, message, read, server};
 
 #[test]
 fn what_was_accepted_is_answered() {
@@ -31,4 +31,19 @@ fn what_was_accepted_is_answered() {
     }
     ending.join().unwrap();
     assert!(TcpListener::bind(address).is_ok(), "the port is free");
+}
+
+#[test]
+fn readiness_goes_first() {
+    let server = server(|_| {});
+    let (address, whole) = (server.address(), message("GET", "/v2/health/ready", &[], b""));
+    assert_eq!(exchange(&mut connect(address), &whole).unwrap().status, 200);
+    let mut asking = connect(address);
+    asking.write_all(&whole[..whole.len() - 2]).unwrap();
+    std::thread::sleep(Duration::from_millis(150));
+    let ending = std::thread::spawn(move || server.finish());
+    std::thread::sleep(Duration::from_millis(150));
+    let answer = exchange(&mut asking, b"\r\n").expect("asked before the end, so answered");
+    assert_eq!((answer.status, answer.header("connection")), (503, Some("close")));
+    ending.join().unwrap();
 }

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
 use crate::client::{INFER, JUDGE, connect, exchange, grey, message, quick_limits, read, request, server};
@@ -71,6 +73,12 @@ fn half_closed_sockets_and_broken_bodies_free_everything() {
     assert_eq!(answer.status, 408);
     let body = grey(64).to_string();
     assert_eq!(request(server.address(), "POST", INFER, &[], body.as_bytes()).status, 200);
+    let start = Instant::now();
+    while !server.metrics().contains("\nevenkeel_connections 1\n") {
+        assert!(start.elapsed() < Duration::from_secs(20), "connections stay: {}", server.metrics());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    drop(stalled);
     server.finish();
 }
 
@@ -117,8 +125,23 @@ fn sizes_are_judged_before_anything_is_allocated() {
     let mut png = evenkeel::Image::filled(8, 8, 0.5).encode_png().unwrap();
     png[16..20].copy_from_slice(&60_000u32.to_be_bytes());
     png[20..24].copy_from_slice(&60_000u32.to_be_bytes());
-    let answer = request(server.address(), "POST", JUDGE, &[("content-type", "image/png")], &png);
-    assert_eq!(answer.status, 413, "{}", answer.error());
+    // a JPEG of one scan, whose frame header announces as much
+    let folder = tempfile::tempdir().unwrap();
+    evenkeel::Image::filled(16, 16, 0.5).save_jpeg(folder.path().join("a.jpg"), 90).unwrap();
+    let mut jpeg = std::fs::read(folder.path().join("a.jpg")).unwrap();
+    let frame = jpeg.windows(2).position(|w| matches!(w, [0xff, 0xc0..=0xc2])).unwrap();
+    jpeg[frame + 5..frame + 9].copy_from_slice(&[0xea, 0x60, 0xea, 0x60]);
+    let many = evenkeel::Image::filled(2000, 2000, 0.5).encode_png().unwrap();
+    for files in [vec![&png], vec![&jpeg], vec![&many; 5]] {
+        if let [file] = files[..] {
+            let answer = request(server.address(), "POST", JUDGE, &[("content-type", "image/png")], file);
+            assert_eq!(answer.status, 413, "{}", answer.error());
+        }
+        let data: Vec<String> = files.iter().map(|file| STANDARD.encode(file)).collect();
+        let body = json!({ "inputs": [{ "name": "image", "shape": [data.len()], "datatype": "BYTES", "data": data }] });
+        let answer = request(server.address(), "POST", INFER, &[], body.to_string().as_bytes());
+        assert_eq!(answer.status, 413, "{}", answer.error());
+    }
 
     let huge = json!({ "inputs": [{ "name": "image", "shape": [1, 3, 4294967295u64, 4294967295u64], "datatype": "FP32", "data": [] }] });
     assert_eq!(request(server.address(), "POST", INFER, &[], huge.to_string().as_bytes()).status, 413);
@@ -251,12 +274,96 @@ fn work_whose_client_has_gone_is_dropped() {
 
 #[test]
 fn a_request_ends_at_its_deadline() {
-    let server = server(|options| options.limits.request_time = Duration::from_millis(300));
+    let server = server(|options| {
+        options.limits.request_time = Duration::from_millis(700);
+        options.hook = Some(Arc::new(|_| std::thread::sleep(Duration::from_millis(1500))));
+    });
     let mut body = grey(64);
-    body["parameters"] = json!({ "defence": "equivariance", "steps": 200 });
-    let start = Instant::now();
+    for (timeout, limit) in [(Some(200_000), "0.2 s"), (None, "0.7 s")] {
+        body["parameters"] = timeout.map_or(json!({}), |us| json!({ "timeout": us }));
+        let start = Instant::now();
+        let answer = request(server.address(), "POST", INFER, &[], body.to_string().as_bytes());
+        assert_eq!(answer.status, 504);
+        assert!(answer.error().contains(limit), "{}", answer.error());
+        assert!(start.elapsed() < Duration::from_millis(1400), "the answer does not wait for the worker");
+    }
+    server.finish();
+}
+
+#[test]
+fn a_defence_ends_at_its_deadline_and_frees_the_worker() {
+    let server = server(|options| {
+        (options.threads, options.workers) = (1, 1);
+        options.limits.knob = 100_000;
+    });
+    let mut body = grey(256);
+    body["parameters"] = json!({ "defence": "equivariance", "steps": 100_000, "always": true, "timeout": 1_000_000 });
     let answer = request(server.address(), "POST", INFER, &[], body.to_string().as_bytes());
-    assert!(matches!(answer.status, 504 | 429 | 200), "{}", answer.status);
-    assert!(start.elapsed() < Duration::from_secs(20));
+    assert_eq!(answer.status, 504, "{:?}", String::from_utf8_lossy(&answer.body));
+    let start = Instant::now();
+    let body = grey(64).to_string();
+    assert_eq!(request(server.address(), "POST", INFER, &[], body.as_bytes()).status, 200);
+    assert!(start.elapsed() < Duration::from_secs(10), "the one worker is free again");
+    server.finish();
+}
+
+#[test]
+fn defended_requests_do_not_starve_plain_ones() {
+    const LONG: Duration = Duration::from_millis(200);
+    let server = server(|options| {
+        options.limits.defended_queue = 64;
+        options.hook = Some(Arc::new(|question| {
+            if question.choice.defence.is_some() {
+                std::thread::sleep(LONG);
+            }
+        }));
+    });
+    let (address, plain) = (server.address(), grey(64).to_string());
+    let mut defended = grey(64);
+    defended["parameters"] = json!({ "defence": "jpeg" });
+    let defended = defended.to_string();
+    let stop = AtomicUsize::new(0);
+    let flood = || {
+        let mut stream = connect(address);
+        let mut answered = 0;
+        while stop.load(Ordering::SeqCst) == 0 {
+            let answer = exchange(&mut stream, &message("POST", INFER, &[], defended.as_bytes())).unwrap();
+            answered += usize::from(answer.status == 200);
+        }
+        answered
+    };
+    std::thread::scope(|scope| {
+        let floods: Vec<_> = (0..12).map(|_| scope.spawn(flood)).collect();
+        std::thread::sleep(3 * LONG);
+        let mut times = Vec::new();
+        for _ in 0..15 {
+            let start = Instant::now();
+            assert_eq!(request(address, "POST", INFER, &[], plain.as_bytes()).status, 200);
+            times.push(start.elapsed());
+        }
+        stop.store(1, Ordering::SeqCst);
+        times.sort();
+        // in one queue each would have waited for six rounds of two
+        assert!(times[7] < LONG, "plain requests wait: {times:?}");
+        let answered: usize = floods.into_iter().map(|flood| flood.join().unwrap()).sum();
+        assert!(answered >= 12, "defended requests go on: {answered}");
+    });
+    server.finish();
+}
+
+#[test]
+fn a_silent_grpc_connection_is_closed() {
+    let server = server(|options| {
+        options.grpc_port = Some(0);
+        options.limits = quick_limits();
+    });
+    let address = server.grpc_address().unwrap();
+    let start = Instant::now();
+    for opening in [&b""[..], b"PRI * HTTP/2.0\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"] {
+        let mut stream = connect(address);
+        stream.write_all(opening).unwrap();
+        let _ = stream.read_to_end(&mut Vec::new());
+        assert!(start.elapsed() < Duration::from_secs(20), "closed by the header time-out");
+    }
     server.finish();
 }

@@ -6,13 +6,15 @@
 use std::io::Cursor;
 use std::path::Path;
 
-use ::image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, metadata::Orientation};
+use ::image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits, metadata::Orientation};
 
 use super::{Image, jpeg, planar};
 use crate::error::{Error, Result};
 
 /// More pixels than this, in millions, are refused.
 pub const MAX_MEGAPIXELS: usize = 100;
+/// What a PNG may hold beside its pixels: profiles and texts, as unpacked.
+const PNG_EXTRA_BYTES: u64 = 64 << 20;
 
 /// A picture as its file holds it, for those who change its size before anything else.
 #[derive(Clone, Debug, PartialEq)]
@@ -87,15 +89,23 @@ impl Image {
 }
 
 fn decode_png(bytes: &[u8], path: &Path) -> Result<(DynamicImage, Orientation)> {
+    let mut decoder = png_decoder(bytes, path)?;
+    let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
+    let picture = DynamicImage::from_decoder(decoder).map_err(|e| Error::picture(path, damaged(e)))?;
+    Ok((picture, orientation))
+}
+
+/// The decoder of a PNG whose header and size are in order.
+pub(super) fn png_decoder<'b>(bytes: &'b [u8], path: &Path) -> Result<impl ImageDecoder + 'b> {
     let (height, width) =
         png_size(bytes).ok_or_else(|| Error::picture(path, "cut short inside its header"))?;
     check_size(path, height, width)?;
     let mut reader = ImageReader::with_format(Cursor::new(bytes), ImageFormat::Png);
-    reader.no_limits();
-    let mut decoder = reader.into_decoder().map_err(|e| Error::picture(path, damaged(e)))?;
-    let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
-    let picture = DynamicImage::from_decoder(decoder).map_err(|e| Error::picture(path, damaged(e)))?;
-    Ok((picture, orientation))
+    // a colour profile is compressed and may unpack to a thousand times its size, whatever the header announces
+    let mut limits = Limits::no_limits();
+    limits.max_alloc = Some(PNG_EXTRA_BYTES + 8 * (height * width) as u64);
+    reader.limits(limits);
+    reader.into_decoder().map_err(|e| Error::picture(path, damaged(e)))
 }
 
 pub(super) fn damaged(error: impl std::fmt::Display) -> String {

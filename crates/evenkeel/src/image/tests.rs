@@ -186,3 +186,19 @@ fn label_maps_are_resized_by_their_centres() {
     assert_eq!(map.resized(4, 4).labels(), [1, 1, 2, 2, 1, 1, 2, 2, 3, 3, 4, 4, 3, 3, 4, 4]);
     assert_eq!(map.resized(1, 1).labels(), [4]);
 }
+
+#[test]
+fn a_colour_profile_that_unpacks_to_far_more_than_the_picture_is_left_packed() {
+    use ::image::ImageDecoder;
+    for (size, unpacked) in [(1000usize, true), (80 << 20, false)] {
+        let mut bytes = Vec::new();
+        let mut info = png::Info::with_size(4, 2);
+        (info.color_type, info.icc_profile) = (png::ColorType::Rgb, Some(vec![0; size].into()));
+        let encoder = png::Encoder::with_info(&mut bytes, info).unwrap();
+        encoder.write_header().unwrap().write_image_data(&[128; 24]).unwrap();
+        assert!(bytes.len() < size / 100 + 300, "{}", bytes.len());
+        let profile = super::load::png_decoder(&bytes, Path::new("a.png")).unwrap().icc_profile().unwrap();
+        assert_eq!(profile.is_some(), unpacked, "{size}");
+        assert_eq!(Image::decode(&bytes, "a.png").unwrap().size(), (2, 4));
+    }
+}

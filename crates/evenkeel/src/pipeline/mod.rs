@@ -22,7 +22,7 @@ use crate::image::Image;
 use crate::model::Model;
 use crate::network::Tensor;
 use crate::optimise::Record;
-use crate::task::Prediction;
+use crate::task::{Painting, Prediction};
 use crate::view::Placed;
 
 /// A model and what protects it.
@@ -69,6 +69,42 @@ pub struct Verdict {
     pub trace: Vec<Record>,
     /// How wrong the answer probably is, if that was asked for.
     pub estimate: Option<ErrorEstimate>,
+}
+
+/// How much of the picture an answer covers.
+const OPACITY: f32 = 0.5;
+
+impl Verdict {
+    /// The verdict as a JSON object, the same from every front.
+    pub fn json(&self, model: &Model) -> serde_json::Value {
+        serde_json::json!({
+            "prediction": self.prediction.json(&model.class_info()),
+            "score": self.score,
+            "alarm": self.alarm,
+            "defended": self.defended,
+            "voted": self.voted,
+            "certificate": self.certificate.as_ref().map(Certificate::json),
+            "expected_error": self.estimate.as_ref().map(|estimate| estimate.error),
+            "estimate": self.estimate.as_ref().map(|estimate| estimate.json(model)),
+        })
+    }
+
+    /// The answer at the size of the picture as it came, before the model's framing.
+    ///
+    /// # Errors
+    /// If the answer does not fit the picture's frame.
+    pub fn answer_on(&self, model: &Model, original: &Image) -> Result<Prediction> {
+        self.prediction.unframed(&model.framing(original.size())?)
+    }
+
+    /// The answer painted on the picture as it came; on the one that was shown to the network, if that has the same size.
+    ///
+    /// # Errors
+    /// As [`Verdict::answer_on`].
+    pub fn overlay(&self, model: &Model, original: &Image) -> Result<Painting> {
+        let under = if self.shown.size() == original.size() { &self.shown } else { original };
+        self.answer_on(model, original)?.paint(under, OPACITY, &model.class_info())
+    }
 }
 
 impl Pipeline {
