@@ -59,7 +59,7 @@ def main():
     for name, network in networks.items():
         network.eval()
         image = torch.rand(1, 3, 224, 224)
-        for exporter in ("legacy", "dynamo"):
+        for exporter in ("dynamo",) if name == "swin_tiny" else ("legacy", "dynamo"):  # its tables make the other large
             path = HERE / f"{name}_{exporter}.onnx"
             torch.onnx.export(network, (image,), str(path), dynamo=exporter == "dynamo", **(
                 {"external_data": False} if exporter == "dynamo" else {"opset_version": 17}

@@ -45,7 +45,8 @@ impl PolicyArgs {
             (Some(path), None) => Ok(Some(Policy::load(path, model)?)),
             (None, None) if !self.no_policy => Ok(Policy::beside(network, model)?),
             (None, Some(flag @ ("--defence" | "--answer" | "--always"))) if !self.no_policy => {
-                if let Some(policy) = Policy::beside(network, model)? {
+                // one for another network says nothing about this
+                if let Ok(Some(policy)) = Policy::beside(network, model) {
                     against(&Policy::path_beside(network), &policy, flag);
                 }
                 Ok(None)

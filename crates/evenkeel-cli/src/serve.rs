@@ -67,6 +67,9 @@ struct LimitArgs {
     /// The most pixels of a request's images together, in millions
     #[arg(long, value_name = "MP")]
     max_pixels: Option<usize>,
+    /// The most pixels of one image for a network without a size of its own, in millions; passes take about 400 bytes for each
+    #[arg(long, value_name = "MP")]
+    max_network_pixels: Option<usize>,
     /// The most images in a request
     #[arg(long, value_name = "N")]
     max_batch: Option<usize>,
@@ -106,6 +109,7 @@ impl LimitArgs {
         };
         set(&mut limits.body_bytes, self.max_body, 1 << 20);
         set(&mut limits.megapixels, self.max_pixels, 1);
+        set(&mut limits.network_megapixels, self.max_network_pixels, 1);
         set(&mut limits.batch, self.max_batch, 1);
         set(&mut limits.connections, self.max_connections, 1);
         set(&mut limits.plain_queue, self.max_queue, 1);

@@ -120,6 +120,7 @@ fn depths_are_written_and_attacked() {
         let after = mean_error(at, &format!("after/scene_{k}.values.npy"), &truth);
         assert!(after > 3.0 * before, "scene {k}: {before} m before, {after} m after");
     }
-    let detected = works(at, &["detect", "depth.onnx", "scene_0.png"]);
-    assert!(detected.contains("mean absolute error in m"), "{detected}");
+    let (ok, detected, notes) = run(at, &["detect", "depth.onnx", "scene_0.png"]);
+    assert!(ok && detected.contains("expected error"), "{detected}{notes}");
+    assert!(notes.contains("mean absolute error in m"), "{notes}");
 }

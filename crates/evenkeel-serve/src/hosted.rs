@@ -13,6 +13,7 @@ use evenkeel::shipped::Shipped;
 
 use crate::choice::{Allowed, Choice};
 use crate::error::{Error, Result};
+use crate::limits::Limits;
 use crate::watched::Passes;
 
 /// A clean picture and an attacked one, to be tried on the page.
@@ -62,6 +63,8 @@ pub struct Hosted {
     pub calibration: Option<Calibration>,
     /// What requests may choose.
     pub allowed: Allowed,
+    /// The most pixels of an image, if the network has no size of its own.
+    pub most_pixels: usize,
     /// The policy that decides, if there is one.
     pub policy: Option<Policy>,
     /// A pair to try.
@@ -101,6 +104,7 @@ impl Hosted {
             detector: Arc::new(detector),
             calibration,
             allowed,
+            most_pixels: Limits::default().network_pixels(),
             policy: None,
             example: None,
             passes: Arc::default(),

@@ -47,6 +47,7 @@ mod routes;
 mod server;
 mod service;
 mod signals;
+mod sizes;
 mod tensors;
 mod watched;
 mod workers;

@@ -10,6 +10,8 @@ pub struct Limits {
     pub body_bytes: usize,
     /// Pixels of a request's images together, in millions; judged before anything of that size is allocated.
     pub megapixels: usize,
+    /// Pixels of one image for a network that has no size of its own, in millions: its memory grows with them.
+    pub network_megapixels: usize,
     /// Images of one request.
     pub batch: usize,
     /// Connections at a time.
@@ -35,6 +37,7 @@ impl Default for Limits {
         Self {
             body_bytes: 32 << 20,
             megapixels: 16,
+            network_megapixels: 3,
             batch: 64,
             connections: 512,
             header_time: Duration::from_secs(10),
@@ -52,5 +55,10 @@ impl Limits {
     /// Pixels of a request's images together.
     pub fn pixels(&self) -> usize {
         self.megapixels.saturating_mul(1_000_000)
+    }
+
+    /// Pixels of one image for a network that has no size of its own.
+    pub fn network_pixels(&self) -> usize {
+        self.network_megapixels.saturating_mul(1_000_000)
     }
 }

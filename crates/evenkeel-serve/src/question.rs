@@ -14,10 +14,11 @@ use evenkeel::network::Tensor;
 use evenkeel::pipeline::{Pipeline, Verdict};
 
 use crate::choice::Choice;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::hosted::Hosted;
 use crate::pictures::{Pictures, pictures};
 use crate::queue::Lane;
+use crate::sizes::{check_announced, check_shown, check_size};
 use crate::watched::{Stop, Watched};
 
 /// Where an image comes from.
@@ -135,7 +136,7 @@ impl Question {
         let mut model = (*self.hosted.model).clone();
         model.network = Arc::new(Watched::new(model.network, self.hosted.passes.clone(), stop));
         let model = Arc::new(model);
-        check_pixels(&self.images, self.pixels)?;
+        check_announced(&self.images, self.pixels)?;
         let images = self.images.iter().map(|source| self.image(&model, source));
         let images = images.collect::<Result<Vec<_>>>()?;
         if !self.is_judged() {
@@ -191,6 +192,7 @@ impl Question {
     fn image(&self, model: &Model, source: &Source) -> Result<Seen> {
         let is_judged = self.is_judged();
         let fitted = |image: &Image, hash: Option<String>| {
+            check_shown(model, image.size(), self.hosted.most_pixels)?;
             let original = self.wants.overlay.then(|| image.clone());
             Ok(Seen { image: model.fit(image)?, original, hash })
         };
@@ -202,6 +204,7 @@ impl Question {
             Source::Pixels(image) => fitted(image, is_judged.then(|| hash_of(image))),
             Source::Tensor(image) => {
                 check_size(model, image.size())?;
+                check_shown(model, image.size(), self.hosted.most_pixels)?;
                 let hash = is_judged.then(|| hash_of(image));
                 Ok(Seen { image: image.clone(), original: None, hash })
             }
@@ -212,84 +215,4 @@ impl Question {
 fn hash_of(image: &Image) -> String {
     let bytes: Vec<u8> = image.pixels().iter().flat_map(|v| v.to_le_bytes()).collect();
     blake3::hash(&bytes).to_hex().to_string()
-}
-
-/// Refuses encoded images that together announce more pixels than the limit; tensors were counted before their images were made.
-fn check_pixels(images: &[Source], limit: usize) -> Result<()> {
-    let pixels = |source: &Source| match source {
-        Source::Encoded(bytes) => announced(bytes).map_or(0, |(height, width)| height.saturating_mul(width)),
-        Source::Pixels(_) | Source::Tensor(_) => 0,
-    };
-    match images.iter().map(pixels).fold(0, usize::saturating_add) > limit {
-        true => Err(Error::TooLarge { what: "images", limit, unit: "pixels" }),
-        false => Ok(()),
-    }
-}
-
-/// (height, width) as the header of a PNG or JPEG announces them; what is neither is refused later, by the decoder.
-fn announced(bytes: &[u8]) -> Option<(usize, usize)> {
-    let four = |at: usize| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?) as usize);
-    let two = |at: usize| Some(usize::from(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?)));
-    if bytes.starts_with(b"\x89PNG") {
-        return Some((four(20)?, four(16)?));
-    }
-    if !bytes.starts_with(&[0xff, 0xd8]) {
-        return None;
-    }
-    let mut at = 2;
-    loop {
-        while *bytes.get(at)? == 0xff && *bytes.get(at + 1)? == 0xff {
-            at += 1;
-        }
-        match (*bytes.get(at)?, *bytes.get(at + 1)?) {
-            (0xff, 0xc4 | 0xc8 | 0xcc) => at += 2 + two(at + 2)?,
-            (0xff, 0xc0..=0xcf) => return Some((two(at + 5)?, two(at + 7)?)),
-            (0xff, 0x01 | 0xd0..=0xd7) => at += 2,
-            (0xff, 0xda | 0xd9) => return None,
-            (0xff, _) => at += 2 + two(at + 2)?,
-            _ => return None,
-        }
-    }
-}
-
-/// Refuses sizes that the network does not take; a tensor is not resized.
-fn check_size(model: &Model, (height, width): (usize, usize)) -> Result<()> {
-    let wrong = |wanted: String| {
-        let reason = format!(
-            "is {width} wide and {height} high; the network takes {wanted}; encoded images (BYTES) are resized"
-        );
-        Err(Error::malformed("image", reason))
-    };
-    match model.size {
-        Some((h, w)) if (h, w) != (height, width) => wrong(format!("{w}x{h}")),
-        None if height % model.multiple != 0 || width % model.multiple != 0 || height.min(width) < 8 => {
-            wrong(format!("multiples of {}, at least 8", model.multiple))
-        }
-        _ => Ok(()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn headers_are_judged_before_anything_is_decoded() {
-        let png = Image::filled(20, 30, 0.5).encode_png().unwrap();
-        assert_eq!(announced(&png), Some((20, 30)));
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.jpg");
-        Image::filled(24, 40, 0.5).save_jpeg(&path, 90).unwrap();
-        let jpeg = std::fs::read(path).unwrap();
-        assert_eq!(announced(&jpeg), Some((24, 40)));
-        assert_eq!(announced(b"<svg/>"), None);
-        (0..jpeg.len().min(700)).for_each(|n| {
-            let _ = announced(&jpeg[..n]);
-        });
-        let mut huge = png.clone();
-        huge[16..20].copy_from_slice(&60_000u32.to_be_bytes());
-        assert!(check_pixels(&[Source::Encoded(huge.into())], 1_000_000).is_err());
-        let files = vec![Source::Encoded(png.into()); 3];
-        assert!(check_pixels(&files, 1800).is_ok() && check_pixels(&files, 1799).is_err(), "together");
-    }
 }

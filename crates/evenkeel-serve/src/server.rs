@@ -177,6 +177,7 @@ fn service(options: &Options, hosted: Vec<Hosted>) -> Result<Service> {
     let mut order = Vec::new();
     for mut hosted in hosted {
         hosted.allowed.most = options.limits.knob;
+        hosted.most_pixels = options.limits.network_pixels();
         hosted.probe()?;
         order.push(hosted.name.clone());
         if let Some(other) = models.insert(hosted.name.clone(), Arc::new(hosted)) {

@@ -243,7 +243,7 @@ impl<'a> Reading<'a> {
                 self.place(node, 0)?
             }
             "Flatten" | "Reshape" | "Squeeze" if self.flat.contains(&first) => self.place(node, 0)?,
-            "Resize" => self.resize(node, &out == output)?,
+            "Resize" => self.resize(node, out == *output)?,
             _ => return Err("the trainer does not know this operator here".into()),
         };
         if self.flat.contains(&first) {

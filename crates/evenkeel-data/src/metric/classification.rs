@@ -59,7 +59,7 @@ pub struct ClassScore {
 impl ClassScore {
     /// An empty score.
     pub fn new(classes: usize, plan: Bootstrap) -> Self {
-        let empty = TaskTally::Classes(ClassTally::default());
+        let empty = TaskTally::Classes(Box::default());
         Self { confusion: Confusion::empty(classes), tally: Resampled::new(empty, plan) }
     }
 
@@ -90,7 +90,7 @@ impl ClassScore {
             tally = ClassTally { accuracy: Accuracy::of_rank(said, truth, rank), calibration };
         }
         self.confusion.count(truth, said);
-        self.tally.push(key, &TaskTally::Classes(tally));
+        self.tally.push(key, &TaskTally::Classes(Box::new(tally)));
         Ok(())
     }
 

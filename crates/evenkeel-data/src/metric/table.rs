@@ -157,7 +157,7 @@ pub struct Summary {
 #[derive(Clone, Debug)]
 pub enum TaskTally {
     /// Of classes of whole images.
-    Classes(ClassTally),
+    Classes(Box<ClassTally>),
     /// Of label maps.
     Pixels(ClassOverlap),
     /// Of objects.
@@ -165,7 +165,7 @@ pub enum TaskTally {
     /// Of maps of values.
     Values(Box<ValueTally>),
     /// Of scores alone, for tasks that tally nothing else.
-    Scores(Mean),
+    Scores(Box<Mean>),
 }
 
 /// What the answers of a classifier add up to.
@@ -190,11 +190,11 @@ impl TaskTally {
     /// Nothing of the same kind.
     fn empty(&self) -> Self {
         match self {
-            Self::Classes(_) => Self::Classes(ClassTally::default()),
+            Self::Classes(_) => Self::Classes(Box::default()),
             Self::Pixels(overlap) => Self::Pixels(ClassOverlap::empty(overlap.counts()[0].len())),
             Self::Objects(_) => Self::Objects(InstanceScore::new()),
             Self::Values(_) => Self::Values(Box::default()),
-            Self::Scores(_) => Self::Scores(Mean::default()),
+            Self::Scores(_) => Self::Scores(Box::default()),
         }
     }
 

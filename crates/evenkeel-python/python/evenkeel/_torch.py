@@ -162,10 +162,13 @@ class TorchNetwork(Network):
                 held = torch.backends.cuda.matmul.allow_tf32
                 torch.backends.cuda.matmul.allow_tf32 = False
                 stack.callback(setattr, torch.backends.cuda.matmul, "allow_tf32", held)
-            for one in frozen:
-                one.requires_grad_(False)
-                stack.callback(one.requires_grad_, True)
-            yield
+            try:
+                for one in frozen:
+                    one.requires_grad_(False)
+                yield
+            finally:
+                for one in frozen:
+                    one.requires_grad_(True)
 
     def _forward(self, batch: Any, names: Sequence[str]) -> list[Any]:
         """The named tensors of one pass."""

@@ -1,5 +1,6 @@
 //! The server as clients meet it: real sockets on loopback, the protocol and every promise about faults.
 
+mod busy;
 mod client;
 mod drain;
 mod faults;

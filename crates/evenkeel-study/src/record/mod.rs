@@ -174,7 +174,10 @@ impl Tally {
                     None => Accuracy::of_class(*said, *truth),
                 };
                 let calibration = confidence.and_then(|p| Calibration::of(p.into(), said == truth));
-                TaskTally::Classes(ClassTally { accuracy, calibration: calibration.unwrap_or_default() })
+                TaskTally::Classes(Box::new(ClassTally {
+                    accuracy,
+                    calibration: calibration.unwrap_or_default(),
+                }))
             }
             Self::Pixels { right, truth, predicted, .. } => {
                 let mut counted = ClassOverlap::empty(classes);
@@ -184,7 +187,7 @@ impl Tally {
             }
             Self::Instances(score) => TaskTally::Objects(score.clone()),
             Self::Values(values) => TaskTally::Values(values.clone()),
-            Self::Score(score) => TaskTally::Scores(Mean::of(*score)?),
+            Self::Score(score) => TaskTally::Scores(Box::new(Mean::of(*score)?)),
         })
     }
 

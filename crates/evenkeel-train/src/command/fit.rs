@@ -464,7 +464,7 @@ impl FitArgs {
     fn plan(&self, material: &Material) -> Result<Plan> {
         let (args, goal) = (&self.training, &material.goal);
         let window = self.window(goal);
-        if window.0 % goal.multiple != 0 || window.1 % goal.multiple != 0 {
+        if !window.0.is_multiple_of(goal.multiple) || !window.1.is_multiple_of(goal.multiple) {
             let reason = format!("--crop: the network takes sides that are multiples of {}", goal.multiple);
             return Err(Error::Setting(reason));
         }

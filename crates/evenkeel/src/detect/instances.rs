@@ -150,6 +150,16 @@ mod tests {
     }
 
     #[test]
+    fn the_most_confident_object_at_a_pixel_counts() {
+        let unsure = Instance { score: 0.3, ..square(2, 0, 2) };
+        for found in [vec![square(1, 0, 0), unsure.clone()], vec![unsure, square(1, 0, 0)]] {
+            let painted = classes(&found, 400);
+            assert_eq!(painted[..8], [vec![Some(1); 4], vec![Some(2); 2], vec![None; 2]].concat());
+            assert_eq!(painted.iter().flatten().count(), 24);
+        }
+    }
+
+    #[test]
     fn disagreement_is_nought_for_the_same_and_one_for_strangers() {
         let here = [square(1, 0, 0), square(2, 10, 10)];
         assert_eq!(disagreement(&here, &here), 0.0);
