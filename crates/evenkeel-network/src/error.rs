@@ -66,6 +66,7 @@ pub enum Error {
         /// Its operator.
         operator: String,
         /// What it found.
+        #[source]
         fault: Fault,
     },
     /// A tensor was asked for that the graph does not have.
@@ -198,7 +199,7 @@ pub enum Fault {
     Value(String),
     /// A fault inside a branch or loop body.
     #[error("in its body: {0}")]
-    Body(Box<Error>),
+    Body(#[source] Box<Error>),
 }
 
 impl From<TooLarge> for Fault {

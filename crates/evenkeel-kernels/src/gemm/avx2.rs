@@ -58,7 +58,7 @@ pub(super) fn run(proof: Avx2, shape: Shape, a: Operand<'_>, b: Right<'_>, c: &m
     if tasks < wanted {
         split[1] = (split[1] * wanted.div_ceil(tasks)).min(panels);
     }
-    let job = Job { proof, shape, a, b, c: Disjoint::new(c), scale, chunk };
+    let job = GemmJob { proof, shape, a, b, c: Disjoint::new(c), scale, chunk };
     let task = |i: usize| {
         let (batch, row, column) = (i / (split[0] * split[1]), i / split[1] % split[0], i % split[1]);
         let rows = row * shape.m / split[0]..(row + 1) * shape.m / split[0];
@@ -84,7 +84,7 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
-struct Job<'a> {
+struct GemmJob<'a> {
     proof: Avx2,
     shape: Shape,
     a: Operand<'a>,
@@ -101,7 +101,7 @@ struct Lines {
     pitch: usize,
 }
 
-impl Job<'_> {
+impl GemmJob<'_> {
     /// # Safety
     /// The machine has AVX2 and FMA; no other thread works on the same rows and panels.
     #[target_feature(enable = "avx2,fma")]

@@ -154,7 +154,7 @@ pub fn pullback_input(
 
 /// What the gradient with respect to the points is taken at.
 #[derive(Clone, Copy, Debug)]
-pub struct At<'a> {
+pub struct SampledAt<'a> {
     /// The sampled map.
     pub input: &'a [f32],
     /// The points.
@@ -168,7 +168,7 @@ pub struct At<'a> {
 pub fn pullback_grid(
     geometry: &Geometry,
     sampling: Sampling,
-    at: At<'_>,
+    at: SampledAt<'_>,
     grad_out: &[f32],
     grad_grid: &mut [f32],
 ) {

@@ -77,7 +77,7 @@ fn gradients_to_input_and_points() {
             |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum::<f64>();
         assert!((dot(&y, &g) - dot(&x, &back)).abs() < 1e-4, "{sampling:?}");
         let mut grad_grid = vec![0.0; grid.len()];
-        pullback_grid(&PLANAR, sampling, At { input: &x, grid: &grid }, &g, &mut grad_grid);
+        pullback_grid(&PLANAR, sampling, SampledAt { input: &x, grid: &grid }, &g, &mut grad_grid);
         for i in 0..80 {
             let (n, p) = (i / 40, i % 40);
             let mut expected = [0.0; 2];
@@ -112,7 +112,7 @@ fn threads_do_not_matter() {
             forward(&g, sampling, &x, &grid, &mut y);
             pullback_input(&g, sampling, &grid, &y, &mut back);
             let mut points = vec![0.0; grid.len()];
-            pullback_grid(&g, sampling, At { input: &x, grid: &grid }, &y, &mut points);
+            pullback_grid(&g, sampling, SampledAt { input: &x, grid: &grid }, &y, &mut points);
             (y, back, points)
         })
     };

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use super::affinity;
 
-/// How often a helper looks at the slot at full speed, then politely, before it naps between looks.
+/// How often a helper polls the slot at full speed, then yielding, before it sleeps between polls.
 const SPINS: usize = 4_000;
 const YIELDS: usize = 2_000;
 /// How many jobs a leader without helpers makes way after.
@@ -29,7 +29,7 @@ type Task<'a> = dyn Fn(usize) + Sync + 'a;
 
 /// Pieces `0..count` of a task, handed out one at a time: to the leader from the first on, to helpers from the last back. Kernels
 /// number their pieces along the map, so with two threads each mostly reads what it wrote itself in the kernel before.
-struct Job<'a> {
+struct Shared<'a> {
     task: &'a Task<'a>,
     count: usize,
     /// Pieces handed out from the front, and, in the upper half, from the back.
@@ -37,7 +37,7 @@ struct Job<'a> {
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
-impl Job<'_> {
+impl Shared<'_> {
     /// The next piece from that end, if any is left.
     fn take(&self, end: End) -> Option<usize> {
         let one = match end {
@@ -83,7 +83,7 @@ struct Apart<T>(T);
 /// Where jobs are put up for the helpers.
 #[derive(Default)]
 pub(super) struct JobSlot {
-    job: Apart<AtomicPtr<Job<'static>>>,
+    job: Apart<AtomicPtr<Shared<'static>>>,
     /// Changes with every job, so that a helper takes part in each once.
     number: Apart<AtomicUsize>,
     /// Helpers that may be reading the job.
@@ -140,9 +140,9 @@ static CALLS: AtomicUsize = AtomicUsize::new(0);
 
 /// Keeps a helper awake for the group of the next call, which often comes at once.
 fn linger() {
-    let (calls, mut looks) = (CALLS.load(Ordering::Relaxed), 0);
-    while looks < SPINS && CALLS.load(Ordering::Relaxed) == calls {
-        pause(&mut looks);
+    let (calls, mut polls) = (CALLS.load(Ordering::Relaxed), 0);
+    while polls < SPINS && CALLS.load(Ordering::Relaxed) == calls {
+        pause(&mut polls);
     }
 }
 
@@ -160,7 +160,7 @@ impl JobSlot {
     /// Runs all pieces of a task and returns when they are done. For the leader only.
     pub(super) fn lead(&self, count: usize, task: &Task<'_>) {
         assert!(count < 1 << 31, "{count} pieces are more than the count of those taken can hold");
-        let job = Job { task, count, taken: AtomicU64::new(0), panic: Mutex::new(None) };
+        let job = Shared { task, count, taken: AtomicU64::new(0), panic: Mutex::new(None) };
         self.job.0.store(ptr::from_ref(&job).cast_mut().cast(), Ordering::SeqCst);
         self.number.0.fetch_add(1, Ordering::Release);
         job.work(End::Front);
@@ -169,9 +169,9 @@ impl JobSlot {
         if self.arrived.load(Ordering::Relaxed) == 0 && self.number.0.load(Ordering::Relaxed) <= COURTESIES {
             std::thread::yield_now();
         }
-        let mut looks = 0;
+        let mut polls = 0;
         while self.signed_in.0.load(Ordering::SeqCst) != 0 {
-            pause(&mut looks);
+            pause(&mut polls);
         }
         if let Some(panic) = job.panic.into_inner().unwrap_or_else(PoisonError::into_inner) {
             resume_unwind(panic);
@@ -185,14 +185,14 @@ impl JobSlot {
             affinity::leave(taken);
         }
         self.arrived.fetch_add(1, Ordering::Relaxed);
-        let (mut seen, mut looks) = (0, 0);
+        let (mut seen, mut polls) = (0, 0);
         while !self.closed.load(Ordering::Acquire) {
             let number = self.number.0.load(Ordering::Acquire);
             if number == seen {
-                rest(&mut looks);
+                rest(&mut polls);
                 continue;
             }
-            (seen, looks) = (number, 0);
+            (seen, polls) = (number, 0);
             self.signed_in.0.fetch_add(1, Ordering::SeqCst);
             let job = self.job.0.load(Ordering::SeqCst);
             // SAFETY: the pointer was up after we signed in, so its leader waits for us to sign out before the job goes. In
@@ -207,15 +207,15 @@ impl JobSlot {
 }
 
 /// Waits a moment for something that is about to happen.
-fn pause(looks: &mut usize) {
-    *looks += 1;
-    if *looks < SPINS { std::hint::spin_loop() } else { std::thread::yield_now() }
+fn pause(polls: &mut usize) {
+    *polls += 1;
+    if *polls < SPINS { std::hint::spin_loop() } else { std::thread::yield_now() }
 }
 
 /// As [`pause`], and with less and less hurry.
-fn rest(looks: &mut usize) {
-    pause(looks);
-    if *looks > SPINS + YIELDS {
+fn rest(polls: &mut usize) {
+    pause(polls);
+    if *polls > SPINS + YIELDS {
         std::thread::sleep(NAP);
     }
 }

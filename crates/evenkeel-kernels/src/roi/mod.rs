@@ -113,7 +113,7 @@ pub fn forward(maps: &Maps, pooling: &Pooling, regions: &[Region], features: &[f
 ///
 /// # Panics
 /// If a slice's length does not fit, or a region's image is not in the batch.
-pub fn pullback(maps: &Maps, pooling: &Pooling, regions: &[Region], at: At<'_>, grad_in: &mut [f32]) {
+pub fn pullback(maps: &Maps, pooling: &Pooling, regions: &[Region], at: PooledAt<'_>, grad_in: &mut [f32]) {
     let [steps, steps_out] = maps.check(pooling, regions, grad_in.len(), at.grad_out.len());
     assert!(
         pooling.mode == Mode::Average || at.features.len() == grad_in.len(),
@@ -158,7 +158,7 @@ pub fn pullback(maps: &Maps, pooling: &Pooling, regions: &[Region], at: At<'_>, 
 
 /// What the pullback is taken at.
 #[derive(Clone, Copy, Debug)]
-pub struct At<'a> {
+pub struct PooledAt<'a> {
     /// The gradient of the output.
     pub grad_out: &'a [f32],
     /// The features; only a maximum reads them.

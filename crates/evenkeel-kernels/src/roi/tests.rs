@@ -63,8 +63,8 @@ fn layouts_agree() {
         assert_close(&y_map, &expected, 0.0, &format!("{pooling:?}"));
         let (mut back, mut back_map, mut expected) =
             (vec![0.0; x.len()], vec![0.0; map.len()], vec![0.0; map.len()]);
-        pullback(&MAPS, &pooling, &regions(), At { grad_out: &g, features: &x }, &mut back);
-        pullback(&last, &pooling, &regions(), At { grad_out: &g_map, features: &map }, &mut back_map);
+        pullback(&MAPS, &pooling, &regions(), PooledAt { grad_out: &g, features: &x }, &mut back);
+        pullback(&last, &pooling, &regions(), PooledAt { grad_out: &g_map, features: &map }, &mut back_map);
         from_planar(Extents { batch: 2, channels: 11, pixels: 108 }, &back, &mut expected);
         assert_close(&back_map, &expected, 0.0, &format!("{pooling:?}"));
     }
@@ -80,7 +80,7 @@ fn the_pullback_is_the_derivative() {
             y.iter().zip(&g).map(|(&y, &g)| f64::from(y) * f64::from(g)).sum::<f64>()
         };
         let mut back = vec![0.0; x.len()];
-        pullback(&MAPS, &pooling, &regions(), At { grad_out: &g, features: &x }, &mut back);
+        pullback(&MAPS, &pooling, &regions(), PooledAt { grad_out: &g, features: &x }, &mut back);
         // Both modes are homogeneous: the value is the gradient's product with the input.
         let product: f64 = x.iter().zip(&back).map(|(&x, &b)| f64::from(x) * f64::from(b)).sum();
         assert!((value(&x) - product).abs() < 1e-4, "{pooling:?}: {} {product}", value(&x));
@@ -106,7 +106,7 @@ fn threads_do_not_matter() {
             with_threads(threads, || {
                 let (mut y, mut back) = (vec![0.0; g.len()], vec![0.0; x.len()]);
                 forward(&MAPS, &pooling, &regions(), &x, &mut y);
-                pullback(&MAPS, &pooling, &regions(), At { grad_out: &g, features: &x }, &mut back);
+                pullback(&MAPS, &pooling, &regions(), PooledAt { grad_out: &g, features: &x }, &mut back);
                 (y, back)
             })
         };

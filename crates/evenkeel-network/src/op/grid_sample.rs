@@ -290,7 +290,7 @@ impl GridSample {
             let Some(gy) = back.take(0) else { return Ok(()) };
             let (input, points, g) = (floats(&x)?, floats(&grid)?, floats(&gy)?);
             if back.wants(1) {
-                let at = kernel::At { input, grid: points };
+                let at = kernel::SampledAt { input, grid: points };
                 let grad = back.room().tensor(grid.shape(), |out| {
                     kernel::pullback_grid(&geometry, sampling, at, g, out);
                 })?;

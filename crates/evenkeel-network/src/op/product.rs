@@ -15,7 +15,7 @@ pub(super) struct Side<'a, T> {
 }
 
 impl<'a, T: Float> Side<'a, T> {
-    /// Matrices of so many rows and columns, one after the other.
+    /// Matrices of this many rows and columns, one after the other.
     pub(super) fn new(values: &'a [T], rows: usize, columns: usize) -> Self {
         Side { values, batch: rows.saturating_mul(columns), row: columns, column: 1 }
     }

@@ -335,7 +335,7 @@ impl Walk {
         Ok(Answer::one(y).with(call.wants(0), move |back| {
             let Some(gy) = back.take(0) else { return Ok(()) };
             let features = kept.as_ref().and_then(Tensor::values).unwrap_or(&[]);
-            let at = roi::At { grad_out: gy.values().unwrap_or(&[]), features };
+            let at = roi::PooledAt { grad_out: gy.values().unwrap_or(&[]), features };
             let grad =
                 filled(layout, old, back.room(), |gx| roi::pullback(&maps, &pooling, &regions, at, gx))?;
             back.give(0, grad)

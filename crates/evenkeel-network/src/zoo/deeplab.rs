@@ -109,11 +109,11 @@ fn deeplab_plus_aligned(draft: &mut Draft<'_>, early: &Map, last: &Map, dilation
         draft.relu(&y, &format!("{conv}.relu"))
     };
     let (x, channels) = last;
-    let mut looks = Vec::new();
+    let mut branches = Vec::new();
     for (i, dilation) in (1..).zip([1].into_iter().chain(dilations)) {
         let names = (format!("aspp.aspp{i}.atrous_conv"), format!("aspp.aspp{i}.bn"));
         let conv = Conv::new(*channels, INNER, if i == 1 { 1 } else { 3 }).dilation(dilation);
-        looks.push(step(draft, x, (&names.0, &names.1), conv));
+        branches.push(step(draft, x, (&names.0, &names.1), conv));
     }
     let mean = draft.global_mean(x, "aspp.global_avg_pool.0");
     let mean = step(
@@ -122,9 +122,9 @@ fn deeplab_plus_aligned(draft: &mut Draft<'_>, early: &Map, last: &Map, dilation
         ("aspp.global_avg_pool.1", "aspp.global_avg_pool.2"),
         Conv::new(*channels, INNER, 1),
     );
-    looks.push(draft.resize_aligned(&mean, x, "aspp.global_avg_pool"));
-    let looks: Vec<&str> = looks.iter().map(String::as_str).collect();
-    let joined = draft.along("Concat", "aspp.concat", &looks, 1);
+    branches.push(draft.resize_aligned(&mean, x, "aspp.global_avg_pool"));
+    let branches: Vec<&str> = branches.iter().map(String::as_str).collect();
+    let joined = draft.along("Concat", "aspp.concat", &branches, 1);
     let context = step(draft, &joined, ("aspp.conv1", "aspp.bn1"), Conv::new(5 * INNER, INNER, 1));
     let edges = step(draft, &early.0, ("decoder.conv1", "decoder.bn1"), Conv::new(early.1, EARLY, 1));
     let context = draft.resize_aligned(&context, &edges, "decoder.resized");
@@ -135,20 +135,20 @@ fn deeplab_plus_aligned(draft: &mut Draft<'_>, early: &Map, last: &Map, dilation
     draft.conv(&y, "decoder.last_conv.8", Conv::new(INNER, classes, 1).bias())
 }
 
-/// Parallel looks at a map, joined: each pixel, three rings around it, and the mean.
+/// Parallel branches over a map, joined: each pixel, three rings around it, and the mean.
 fn aspp(draft: &mut Draft<'_>, (x, channels): &Map, path: &str, dilations: [usize; 3]) -> String {
-    let mut looks = vec![block(draft, x, &format!("{path}.convs.0"), Conv::new(*channels, INNER, 1))];
+    let mut branches = vec![block(draft, x, &format!("{path}.convs.0"), Conv::new(*channels, INNER, 1))];
     for (i, dilation) in (1..).zip(dilations) {
         let conv = Conv::new(*channels, INNER, 3).dilation(dilation);
-        looks.push(block(draft, x, &format!("{path}.convs.{i}"), conv));
+        branches.push(block(draft, x, &format!("{path}.convs.{i}"), conv));
     }
     let mean = draft.global_mean(x, &format!("{path}.convs.4.0"));
     let mean = draft.conv(&mean, &format!("{path}.convs.4.1"), Conv::new(*channels, INNER, 1));
     let mean = draft.norm(&mean, &format!("{path}.convs.4.2"), INNER, EPSILON);
     let mean = draft.relu(&mean, &format!("{path}.convs.4.3"));
-    looks.push(draft.resize_like(&mean, x, &format!("{path}.convs.4")));
-    let looks: Vec<&str> = looks.iter().map(String::as_str).collect();
-    let joined = draft.along("Concat", &format!("{path}.concat"), &looks, 1);
+    branches.push(draft.resize_like(&mean, x, &format!("{path}.convs.4")));
+    let branches: Vec<&str> = branches.iter().map(String::as_str).collect();
+    let joined = draft.along("Concat", &format!("{path}.concat"), &branches, 1);
     block(draft, &joined, &format!("{path}.project"), Conv::new(5 * INNER, INNER, 1))
 }
 

@@ -51,7 +51,7 @@ pub(crate) fn run<L: Lanes>(
     let finish = Finish::new(to, epilogue);
     let panels = weights.panels(direction, g.batch * g.out_h() * g.out_w());
     for pass in passes(g, direction) {
-        let job = Job {
+        let job = DirectJob {
             spans: spans(&pass.taps, panels.steps),
             pass: &pass,
             panels: &panels,
@@ -110,7 +110,7 @@ struct Split {
 }
 
 /// One pass over one batch.
-pub(super) struct Job<'a> {
+pub(super) struct DirectJob<'a> {
     pub(super) pass: &'a Pass,
     pub(super) spans: Vec<Span>,
     pub(super) panels: &'a Panels,
@@ -139,7 +139,7 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
-impl Job<'_> {
+impl DirectJob<'_> {
     /// Whether every panel's vectors begin on a multiple of eight channels and end on one or with the last channel.
     pub(super) fn aligned(&self) -> bool {
         self.panels.groups == 1 || self.panels.lanes.is_multiple_of(layout::LANES)

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::Tap;
-use super::job::{Job, Scratch, Span};
+use super::job::{DirectJob, Scratch, Span};
 use crate::conv2d::finish::Finish;
 use crate::gemm::tile::{Ahead, Line, PANEL, columns, multiply_add};
 use crate::lanes::{Kernel, Lanes};
@@ -14,7 +14,7 @@ use crate::layout::LANES;
 
 /// Some panels of the chunk of pixels that `scratch` holds the addresses of. No other thread may work on the same pixels and panels.
 pub(super) struct Chunk<'a, 'b> {
-    pub(super) job: &'a Job<'b>,
+    pub(super) job: &'a DirectJob<'b>,
     pub(super) panels: Range<usize>,
     pub(super) scratch: &'a mut Scratch,
 }
@@ -125,7 +125,7 @@ impl Chunk<'_, '_> {
 #[inline(always)]
 unsafe fn walk<L: Lanes>(
     l: L,
-    job: &Job<'_>,
+    job: &DirectJob<'_>,
     columns: &Columns,
     span: &Span,
     ahead: Ahead,
@@ -208,7 +208,7 @@ struct Columns {
 impl Columns {
     /// The columns from panel `panel` on: as many panels before `end`, of its group, as two vectors hold.
     #[inline(always)]
-    fn new<L: Lanes>(job: &Job<'_>, panel: usize, end: usize) -> Columns {
+    fn new<L: Lanes>(job: &DirectJob<'_>, panel: usize, end: usize) -> Columns {
         let all = job.panels;
         let (group, panel, end) = (panel / all.per_group(), panel % all.per_group(), end - panel);
         let panels = (2 * L::WIDTH / PANEL).min(all.per_group() - panel).min(end);

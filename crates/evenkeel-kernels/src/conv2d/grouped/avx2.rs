@@ -39,7 +39,7 @@ pub(crate) fn run(
         let [low, high] = [isize::min, isize::max].map(|pick| {
             [0, 1].map(|axis| pass.taps.iter().map(|tap| tap.shift[axis]).reduce(pick).unwrap_or(0))
         });
-        let job = Job {
+        let job = GroupedJob {
             proof,
             spread: weights.spread(direction),
             halo: [0, 1].map(|axis| (high[axis] - low[axis]) as usize + 1),
@@ -57,7 +57,7 @@ pub(crate) fn run(
 }
 
 /// One pass over one batch.
-struct Job<'a> {
+struct GroupedJob<'a> {
     proof: Avx2,
     pass: &'a Pass,
     spread: &'a Spread,
@@ -76,7 +76,7 @@ thread_local! {
     static SPREAD: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
 }
 
-impl Job<'_> {
+impl GroupedJob<'_> {
     fn run(&self, batch: usize) {
         let [rows, columns] = self.pass.grid;
         if batch * rows * columns == 0 {

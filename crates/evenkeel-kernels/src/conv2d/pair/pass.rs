@@ -24,7 +24,7 @@ const FEWEST_ROWS: usize = 7;
 pub(super) fn run<L: Lanes>(l: L, first: Layer<'_>, second: Layer<'_>, x: &[f32], out: &mut [f32]) {
     let g = second.geometry;
     let panels = &*first.weights.panels(Direction::Forward, g.batch * g.in_h * g.in_w);
-    let job = Job {
+    let job = PairJob {
         panels,
         taps: second.weights.depthwise().taps(),
         ring_pitch: 2 * L::WIDTH * (g.in_w + g.pads[1]).max((g.out_w() - 1) * g.stride[1] + g.kernel[1]),
@@ -51,7 +51,7 @@ thread_local! {
     static RING: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
 }
 
-struct Job<'a> {
+struct PairJob<'a> {
     first: Layer<'a>,
     second: Layer<'a>,
     biases: [Vec<f32>; 2],
@@ -79,7 +79,7 @@ struct Target {
 
 /// Output rows `rows` of the channels of column group `group`, which no other thread has.
 struct Piece<'a> {
-    job: &'a Job<'a>,
+    job: &'a PairJob<'a>,
     image: usize,
     rows: Range<usize>,
     group: usize,
@@ -127,7 +127,7 @@ impl<L: Lanes> Kernel<L> for Piece<'_> {
     }
 }
 
-impl Job<'_> {
+impl PairJob<'_> {
     /// Pointwise results of row `row` of the map, two vectors of channels from `channel` on, to `slot`; meanwhile the cache lines of
     /// row `next` of the output are asked for.
     ///
@@ -261,7 +261,7 @@ impl<L: Lanes, const R: usize, const V: usize> Kernel<L> for FillTile<'_, R, V> 
 /// outputs are this thread's alone.
 #[derive(Clone, Copy)]
 struct Empty<'a> {
-    job: &'a Job<'a>,
+    job: &'a PairJob<'a>,
     window: &'a Window,
     from: usize,
     to: Target,

@@ -36,7 +36,7 @@ pub(super) fn run<L: Lanes>(
     let reach = g.dilation[0] * (g.kernel[0] - 1);
     let rows = (affordable.saturating_sub(reach) / g.stride[0]).clamp(1, 16).min(out_h);
     let bands = out_h.div_ceil(rows);
-    let job = Job {
+    let job = ForwardJob {
         g,
         panels: weights.stem_panels(),
         runs: runs(g, pitch, (rows - 1) * g.stride[0] + reach + 1),
@@ -81,7 +81,7 @@ fn runs(g: &Geometry, pitch: usize, rows: usize) -> Vec<Run> {
         .collect()
 }
 
-struct Job<'a> {
+struct ForwardJob<'a> {
     g: &'a Geometry,
     panels: &'a Panels,
     runs: Vec<Run>,
@@ -90,7 +90,7 @@ struct Job<'a> {
     band_rows: usize,
 }
 
-impl Job<'_> {
+impl ForwardJob<'_> {
     /// Copies the rows of `image` from padded row `first` on, zeros around them: `[c][band_rows][pitch]`.
     fn pad(&self, image: &[f32], first: usize, scratch: &mut Vec<f32>) {
         let g = self.g;
@@ -108,7 +108,7 @@ impl Job<'_> {
 
 /// Some output rows and the padded image rows they read. No other thread works on these rows.
 struct Band<'a> {
-    job: &'a Job<'a>,
+    job: &'a ForwardJob<'a>,
     n: usize,
     rows: Range<usize>,
     scratch: &'a [f32],
@@ -162,7 +162,7 @@ impl<L: Lanes> Kernel<L> for Band<'_> {
 /// Some pixels of a row: where their runs begin in the band, their weights, and where their results go. All must be there.
 #[derive(Clone, Copy)]
 struct Part<'a> {
-    job: &'a Job<'a>,
+    job: &'a ForwardJob<'a>,
     from: *const f32,
     lines: *const Line,
     bias: &'a [f32; 2 * PANEL],

@@ -45,7 +45,7 @@ pub(super) fn run<L: Lanes>(
     let affordable = BLOCK_BYTES / (4 * g.out_c.max(1) * (rows + halo[0]));
     let columns = affordable.saturating_sub(halo[1]).min(grid[1]).next_multiple_of(WIDEST);
     let pitch = (columns + halo[1]).next_multiple_of(LANES);
-    let job = Job {
+    let job = PullbackJob {
         g,
         weights: weights.stem_taps(),
         phases: phases(g, [spans[0].0, spans[1].0], pitch),
@@ -113,7 +113,7 @@ fn phases(g: &Geometry, low: [isize; 2], pitch: usize) -> Vec<Phase> {
     (0..g.stride[0] * g.stride[1]).map(phase).collect()
 }
 
-struct Job<'a> {
+struct PullbackJob<'a> {
     g: &'a Geometry,
     weights: &'a [f32], // [out_c][tap][in_c]
     phases: Vec<Phase>,
@@ -126,7 +126,7 @@ struct Job<'a> {
 
 /// Some lattice points of an image, and the planar gradient they read. No other thread writes their pixels.
 struct Block<'a> {
-    job: &'a Job<'a>,
+    job: &'a PullbackJob<'a>,
     n: usize,
     rows: Range<usize>,
     columns: Range<usize>,
@@ -168,7 +168,7 @@ impl<L: Lanes, const C: usize, const V: usize> Kernel<L> for Channels<'_, C, V> 
     }
 }
 
-impl Job<'_> {
+impl PullbackJob<'_> {
     /// Turns the part of one image's gradient that a block starting at lattice point `first` reads into `[out_c][rows][pitch]`.
     fn turn(&self, gy: &[f32], first: [usize; 2], planar: &mut Vec<f32>) {
         let g = self.g;
@@ -190,7 +190,7 @@ impl Job<'_> {
             for channel in (0..g.out_c).step_by(LANES) {
                 let real = LANES.min(g.out_c - channel);
                 let target = &mut planar[channel * plane + row * self.pitch + from..];
-                // SAFETY: the machine has AVX2, or no `Job` would be; `target` has `real` planes of which the last has at least
+                // SAFETY: the machine has AVX2, or no `PullbackJob` would be; `target` has `real` planes of which the last has at least
                 // `until - from` columns from here on.
                 unsafe { turn_row(&source[channel..], stride, until - from, target, plane, real) };
             }

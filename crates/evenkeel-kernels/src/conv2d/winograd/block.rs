@@ -19,7 +19,7 @@ const SKEW: usize = 16;
 
 /// One convolution, ready to be computed block by block. `x` is `[batch][from_h][from_w][stride]`, the output
 /// `[batch][to_h][to_w][stride]`.
-pub(super) struct Job<'a> {
+pub(super) struct WinogradJob<'a> {
     pub packed: &'a Packed,
     pub x: &'a [f32],
     pub batch: usize,
@@ -42,7 +42,7 @@ struct Part<'a> {
 
 /// The computation of one part: it must exist, and no other task may compute any of it meanwhile.
 struct Compute<'a> {
-    job: &'a Job<'a>,
+    job: &'a WinogradJob<'a>,
     part: Part<'a>,
 }
 
@@ -84,7 +84,7 @@ const BLOCK_BYTES: usize = 4 << 20;
 /// Tiles of one block, at most.
 const BLOCK_TILES: usize = 48;
 
-impl Job<'_> {
+impl WinogradJob<'_> {
     /// Computes everything with the instructions in use.
     pub(super) fn run(&self) {
         #[cfg(target_arch = "x86_64")]

@@ -17,7 +17,7 @@ mod transform;
 
 pub use packed::Packed;
 
-use self::block::Job;
+use self::block::WinogradJob;
 use self::finish::Finish;
 pub use super::Direction;
 use super::Geometry;
@@ -137,7 +137,7 @@ pub fn run(packed: &Packed, geometry: &Geometry, x: &[f32], out: &mut [f32], epi
     assert_eq!(out.len(), size(to, channels[1]), "output of {geometry:?}");
 
     let side = packed.tile.side();
-    let job = Job {
+    let job = WinogradJob {
         packed,
         x,
         batch: geometry.batch,

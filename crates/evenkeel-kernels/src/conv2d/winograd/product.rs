@@ -8,7 +8,7 @@ use super::packed::{DEPTH, PANEL};
 use crate::gemm::tile::{block_rows, columns, step};
 use crate::lanes::{Kernel, Lanes};
 
-/// Input channels summed between two looks ahead.
+/// Input channels summed between two prefetches.
 const UNROLL: usize = 8;
 
 /// The operands of one product.
