@@ -52,13 +52,15 @@ impl Service {
 
     /// Asks a model. When the future is dropped, so is the work.
     pub(crate) async fn ask(&self, question: Question, id: Option<&str>) -> Result<Vec<Outcome>> {
-        let (hosted, lane, cost) = (question.hosted.clone(), question.lane(), question.cost());
+        let (hosted, lane) = (question.hosted.clone(), question.lane());
         let gone = Arc::new(AtomicBool::new(false));
         let _waiting = Waiting(gone.clone());
         let (reply, answer) = oneshot::channel();
         let longest = self.limits.request_time;
         let (entered, limit) =
             (Instant::now(), question.choice.timeout.map_or(longest, |own| own.min(longest)));
+        // nothing runs for longer than its time, whatever it would take
+        let cost = question.cost().min(limit.as_secs_f64());
         let (metrics, hook) = (self.metrics.clone(), self.hook.clone());
         let work = Job { question, reply: Some(reply), gone, entered, limit, metrics, hook };
         self.queue.push(Entry { work, lane, cost, deadline: entered + limit }).map_err(|refused| {
