@@ -62,6 +62,13 @@ impl<E: Entry> KnobArgs<E> {
         spec.assign_all(self.given.iter().map(|(name, value)| (*name, value)))
     }
 
+    /// Applies what the entry reads, and passes over the rest.
+    pub(crate) fn apply_read(&self, spec: &mut Spec<E>) -> evenkeel::Result<()> {
+        let reads = |name: &str| spec.knobs().any(|knob| knob.name == name);
+        let read: Vec<_> = self.given.iter().filter(|(name, _)| reads(name)).collect();
+        spec.assign_all(read.into_iter().map(|(name, value)| (*name, value)))
+    }
+
     /// What was given, set in every entry that reads it; one must.
     pub(crate) fn apply_to_all(&self, specs: &mut [Spec<E>]) -> evenkeel::Result<()> {
         for (name, value) in &self.given {

@@ -159,7 +159,7 @@ impl DefenceArgs {
     /// The views given, for other options that use the same.
     pub(crate) fn views(&self) -> Result<ViewSet> {
         let mut spec = DefenceSpec::named("equivariance")?;
-        self.knobs.apply(&mut spec)?;
+        self.knobs.apply_read(&mut spec)?;
         Ok(spec.settings().views.set.clone())
     }
 }
