@@ -38,7 +38,8 @@ def predicted(program, files, *flags):
                            check=True, capture_output=True, text=True).stdout
     answers = [json.loads(line) for line in lines.splitlines()]
     for answer in answers:
-        del answer["image"]
+        for own in ["image", "disagreement_before", "disagreement_after"]:  # what the command line says beside a verdict
+            answer.pop(own, None)
     return answers
 
 
