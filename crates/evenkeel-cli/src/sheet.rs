@@ -50,7 +50,7 @@ impl Layout {
     }
 }
 
-/// The words of a line in lines of at most so many letters.
+/// The words of a line in lines of at most the given number of letters.
 fn wrapped(line: &str, letters: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in line.split(' ') {

@@ -21,18 +21,18 @@ impl Watch for Quiet {
 }
 
 /// A network, its contract and images in a folder.
-struct Bench(tempfile::TempDir);
+struct Workspace(tempfile::TempDir);
 
-impl Bench {
+impl Workspace {
     /// The network and its contract, whose frame is another one here.
     fn new(network: &[u8], contract: &str, rule: &str, (height, width): (usize, usize)) -> Self {
-        let bench = Self(tempfile::tempdir().unwrap());
-        bench.write("net.onnx", network);
+        let workspace = Self(tempfile::tempdir().unwrap());
+        workspace.write("net.onnx", network);
         let kept = contract.lines().filter(|line| !line.starts_with("resize") && !line.starts_with("size"));
         let kept = kept.collect::<Vec<_>>().join("\n") + "\n";
         let input = format!("[input]\nresize = {rule:?}\nsize = [{height}, {width}]");
-        bench.write("net.evenkeel.toml", kept.replace("[input]", &input).as_bytes());
-        bench
+        workspace.write("net.evenkeel.toml", kept.replace("[input]", &input).as_bytes());
+        workspace
     }
 
     fn at(&self, name: &str) -> PathBuf {
@@ -99,39 +99,39 @@ impl Bench {
 #[test]
 fn classes() {
     let net = shipped::named("classifier").unwrap();
-    let bench = Bench::new(net.network, net.contract, "crop", (64, 64));
+    let workspace = Workspace::new(net.network, net.contract, "crop", (64, 64));
     let mut table = "image,label\n".to_owned();
     for number in 0..10 {
         let (class, image) = object(Split::Test, number, 70, 90);
-        bench.write(&format!("photos/p{number}.png"), &image.encode_png().unwrap());
+        workspace.write(&format!("photos/p{number}.png"), &image.encode_png().unwrap());
         table += &format!("photos/p{number}.png,{class}\n");
     }
-    bench.write("labels.csv", table.as_bytes());
-    let data = format!("data = \"manifest\"\npath = {:?}\nclasses = 10", bench.at("labels.csv"));
+    workspace.write("labels.csv", table.as_bytes());
+    let data = format!("data = \"manifest\"\npath = {:?}\nclasses = 10", workspace.at("labels.csv"));
     let places = [
         ("accuracy", "/figures/accuracy"),
         ("top5", "/figures/top5"),
         ("calibration-error", "/figures/calibration_error"),
     ];
-    bench.agree(&data, "photos", "classes labels.csv out", &places);
+    workspace.agree(&data, "photos", "classes labels.csv out", &places);
 }
 
 #[test]
 fn label_maps() {
     let net = shipped::named("segmenter").unwrap();
     for (rule, size) in [("stretch", (64, 128)), ("letterbox", (64, 64)), ("crop", (64, 64))] {
-        let bench = Bench::new(net.network, net.contract, rule, size);
+        let workspace = Workspace::new(net.network, net.contract, rule, size);
         let mut table = "image,label_map\n".to_owned();
         for number in 0..3u64 {
             let scene = render(Split::Test.seed(number), 72, 120);
-            bench.write(&format!("photos/p{number}.png"), &scene.image.encode_png().unwrap());
-            bench.write(&format!("truth/p{number}.png"), &scene.labels.encode_png(None).unwrap());
+            workspace.write(&format!("photos/p{number}.png"), &scene.image.encode_png().unwrap());
+            workspace.write(&format!("truth/p{number}.png"), &scene.labels.encode_png(None).unwrap());
             table += &format!("photos/p{number}.png,truth/p{number}.png\n");
         }
-        bench.write("table.csv", table.as_bytes());
-        let data = format!("data = \"manifest\"\npath = {:?}\nclasses = 11", bench.at("table.csv"));
+        workspace.write("table.csv", table.as_bytes());
+        let data = format!("data = \"manifest\"\npath = {:?}\nclasses = 11", workspace.at("table.csv"));
         let places = [("miou", "/mean_iou"), ("pixel-accuracy", "/pixel_accuracy")];
-        bench.agree(&data, "photos", "semantic truth out --classes 11", &places);
+        workspace.agree(&data, "photos", "semantic truth out --classes 11", &places);
     }
 }
 
@@ -143,20 +143,20 @@ fn values() {
     let contract = "task = \"regression\"\noutput = \"depth\"\nfeature = \"depth\"\n[regression]\nunit = \"m\"\nrange = [2.0, 60.0]\n\
                     [input]\norder = \"rgb\"\nscale = 1.0\nmean = [0.0, 0.0, 0.0]\nstd = [1.0, 1.0, 1.0]\n";
     for (rule, size) in [("stretch", (40, 80)), ("letterbox", (64, 64)), ("crop", (40, 40))] {
-        let bench = Bench::new(&read("depth.onnx"), contract, rule, size);
+        let workspace = Workspace::new(&read("depth.onnx"), contract, rule, size);
         let mut table = "image,truth\n".to_owned();
         for name in ["scene_0", "scene_1"] {
-            bench.write(&format!("photos/{name}.png"), &read(&format!("{name}.png")));
-            bench.write(&format!("photos/{name}.npy"), &read(&format!("{name}.npy")));
+            workspace.write(&format!("photos/{name}.png"), &read(&format!("{name}.png")));
+            workspace.write(&format!("photos/{name}.npy"), &read(&format!("{name}.npy")));
             table += &format!("photos/{name}.png,photos/{name}.npy\n");
         }
-        bench.write("table.csv", table.as_bytes());
-        let data = format!("data = \"manifest\"\npath = {:?}", bench.at("table.csv"));
+        workspace.write("table.csv", table.as_bytes());
+        let data = format!("data = \"manifest\"\npath = {:?}", workspace.at("table.csv"));
         let metrics = ["mae", "rmse", "abs-rel", "delta-1.25", "max-f"];
         let places = metrics.map(|name| format!("/figures/{}", name.replace(['-', '.'], "_")));
         let places: Vec<_> = metrics.into_iter().zip(places.iter().map(String::as_str)).collect();
-        bench.agree(&data, "photos", "regression photos out", &places);
-        let told = bench.run("score regression photos out");
+        workspace.agree(&data, "photos", "regression photos out", &places);
+        let told = workspace.run("score regression photos out");
         assert_eq!(told.contains("without an answer"), rule == "crop", "{told}");
     }
 }
@@ -170,11 +170,11 @@ fn annotations(images: &[Value], objects: &[Value], categories: &Value) -> Vec<u
 fn objects() {
     let net = shipped::named("instances").unwrap();
     for (rule, size) in [("letterbox", (128, 256)), ("stretch", (128, 256))] {
-        let bench = Bench::new(net.network, net.contract, rule, size);
+        let workspace = Workspace::new(net.network, net.contract, rule, size);
         let (mut images, mut objects) = (Vec::new(), Vec::new());
         for number in 1..5u64 {
             let (scene, name) = (render(Split::Test.seed(number), 150, 240), format!("{number:012}.png"));
-            bench.write(&format!("coco/val2017/{name}"), &scene.image.encode_png().unwrap());
+            workspace.write(&format!("coco/val2017/{name}"), &scene.image.encode_png().unwrap());
             images.push(json!({ "id": number, "file_name": name, "height": 150, "width": 240 }));
             for object in scene.objects(number) {
                 let counts = json!({ "size": [150, 240], "counts": object.mask.to_text() });
@@ -185,15 +185,21 @@ fn objects() {
             }
         }
         let categories = json!([{ "id": 1, "name": "person" }, { "id": 2, "name": "car" }]);
-        bench.write("coco/annotations/instances_val2017.json", &annotations(&images, &objects, &categories));
-        agree_on_coco(&bench);
+        workspace
+            .write("coco/annotations/instances_val2017.json", &annotations(&images, &objects, &categories));
+        agree_on_coco(&workspace);
     }
 }
 
-fn agree_on_coco(bench: &Bench) {
-    let data = format!("data = \"coco\"\npath = {:?}\nsize = \"native\"", bench.at("coco"));
+fn agree_on_coco(workspace: &Workspace) {
+    let data = format!("data = \"coco\"\npath = {:?}\nsize = \"native\"", workspace.at("coco"));
     let score = "instances coco/annotations/instances_val2017.json out";
-    bench.agree(&data, "coco/val2017", score, &[("mask-ap", "/figures/AP"), ("mask-ap50", "/figures/AP50")]);
+    workspace.agree(
+        &data,
+        "coco/val2017",
+        score,
+        &[("mask-ap", "/figures/AP"), ("mask-ap50", "/figures/AP50")],
+    );
 }
 
 /// YOLO11n-seg, whose frame is a letterbox of 640 x 640, on photographs of COCO.
@@ -205,10 +211,10 @@ fn objects_of_a_letterboxed_yolo_on_photographs() {
         eprintln!("skipped: no models/yolo11n-seg.onnx in {}; set EVENKEEL_DATA", data.display());
         return;
     };
-    let bench = Bench(tempfile::tempdir().unwrap());
-    bench.write("net.onnx", &network);
-    bench.run("model init net.onnx");
-    let contract = std::fs::read_to_string(bench.at("net.evenkeel.toml")).unwrap();
+    let workspace = Workspace(tempfile::tempdir().unwrap());
+    workspace.write("net.onnx", &network);
+    workspace.run("model init net.onnx");
+    let contract = std::fs::read_to_string(workspace.at("net.evenkeel.toml")).unwrap();
     assert!(contract.contains("letterbox"), "{contract}");
     let text = std::fs::read(data.join("coco/instances_val.json")).unwrap();
     let truth: Value = serde_json::from_slice(&text).unwrap();
@@ -220,9 +226,9 @@ fn objects_of_a_letterboxed_yolo_on_photographs() {
         truth["annotations"].as_array().unwrap().iter().filter(chosen).cloned().collect();
     for name in images.iter().map(|image| image["file_name"].as_str().unwrap()) {
         let photo = std::fs::read(data.join("coco/val2017").join(name)).unwrap();
-        bench.write(&format!("coco/val2017/{name}"), &photo);
+        workspace.write(&format!("coco/val2017/{name}"), &photo);
     }
     let written = annotations(&images, &objects, &truth["categories"]);
-    bench.write("coco/annotations/instances_val2017.json", &written);
-    agree_on_coco(&bench);
+    workspace.write("coco/annotations/instances_val2017.json", &written);
+    agree_on_coco(&workspace);
 }

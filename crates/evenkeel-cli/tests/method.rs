@@ -236,7 +236,7 @@ fn views_are_shown_on_one_sheet() {
     assert!(refused(bench.path(), &unknown).contains("only-elastic"));
 }
 
-/// Without a terminal, what was done is told in plain lines on standard error, and results alone on standard output.
+/// Without a terminal, what was done is printed in plain lines on standard error, and results alone on standard output.
 #[test]
 fn progress_is_told_in_lines() {
     let bench = bench();

@@ -53,7 +53,7 @@ fn loaded(part: &Part) -> Result<Arc<Study>> {
     Ok(study)
 }
 
-/// Cuts what is missing of a study at a place into items of so many seconds on one thread, and keeps its design there. Gives name and JSON of the
+/// Cuts what is missing of a study at a place into items of the given number of seconds on one thread, and keeps its design there. Gives name and JSON of the
 /// items, with the seconds of each.
 #[pyfunction]
 pub(crate) fn study_items(

@@ -46,7 +46,7 @@ impl PyComparison {
         self.0.want_gradient
     }
 
-    /// 1 for each of so many cells that takes part, else 0; None where all do.
+    /// 1 for each of the given number of cells that takes part, else 0; None where all do.
     fn kept<'py>(&self, py: Python<'py>, cells: usize) -> PyResult<Option<Bound<'py, PyAny>>> {
         let kept = self.0.rule.kept_cells(cells);
         kept.map(|kept| Ok(array_of(py, &[cells], kept)?.into_any())).transpose()

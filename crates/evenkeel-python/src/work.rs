@@ -1,4 +1,4 @@
-//! Work outside the interpreter: the GIL is released, Ctrl-C is heard, progress is told.
+//! Work outside the interpreter: the GIL is released, Ctrl-C is noticed, progress is reported.
 //!
 //! A call's work runs on a thread of its own while the calling thread waits and asks the interpreter for signals ten times a second. On a signal the flag of
 //! the call's networks is raised; what does not end within half a second goes on unheard until its next pass. A process that was forked has none of its

@@ -45,7 +45,7 @@ def cluster(nodes: list[dict[str, Any]]) -> Iterator[tuple[Any, list[Any], str]]
 
 
 class Killer(threading.Thread):
-    """Kills -9 so many workers that are in the middle of an item, and in the middle of that one node."""
+    """Kills -9 the given number of workers that are in the middle of an item, and in the middle of that one node."""
 
     def __init__(self, made: Any, node: Any, mark: str, count: int, seed: int, pause: tuple[float, float]) -> None:
         super().__init__(daemon=True)

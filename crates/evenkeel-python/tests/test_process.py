@@ -278,7 +278,7 @@ def resident():
 
 
 def growth(classifier, count):
-    """Bytes that the process grew by over so many predictions."""
+    """Bytes that the process grew by over that number of predictions."""
     image = ek.scenes.render(3, size=(64, 64)).image
     shield = ek.Pipeline(classifier, defence="random")
     for _ in range(200):

@@ -135,7 +135,7 @@ def test_data_far_away_is_read_as_it_is_here(s3, tmp_path, monkeypatch):
     assert "0 images lack results" in run("study", "status", "s3://bucket/studies/two")
     run("study", "merge", "s3://bucket/studies/two", "--out", "merged")
     assert (tmp_path / "merged" / "records.parquet").read_bytes() == (tmp_path / "whole" / "records.parquet").read_bytes()
-    # what is wrong is told under the URL
+    # errors name the URL
     client.put_object(Bucket="bucket", Key="crops/pictures/a 3.png", Body=b"no picture")
     said = run("data", "check", "manifest", "s3://bucket/crops/table.csv", code=2)
     assert "s3://bucket/crops/pictures/a 3.png" in said, said

@@ -50,7 +50,7 @@ pub(crate) fn now() -> f64 {
 }
 
 impl AlarmLog {
-    /// A log that appends to a file, keeps images in a folder up to so many bytes, or neither.
+    /// A log that appends to a file, keeps images in a folder up to a number of bytes, or neither.
     ///
     /// # Errors
     /// If the file or the folder cannot be opened.

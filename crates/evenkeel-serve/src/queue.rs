@@ -79,7 +79,7 @@ pub(crate) struct Queue<T> {
 }
 
 impl<T: Abandonable> Queue<T> {
-    /// A queue with room for so many plain and defended requests, for so many workers.
+    /// A queue with room for a number of plain and of defended requests, for a number of workers.
     pub(crate) fn new(plain: usize, defended: usize, workers: usize) -> Self {
         let state = State {
             lanes: [VecDeque::new(), VecDeque::new()],

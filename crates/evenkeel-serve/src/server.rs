@@ -148,7 +148,7 @@ impl Server {
         self.signals.get_or_insert_with(Signals::watch);
     }
 
-    /// Serves until the process is told to end (SIGTERM, or Ctrl-C), then finishes what it has.
+    /// Serves until the process is asked to end (SIGTERM, or Ctrl-C), then finishes what it has.
     pub fn run(mut self) {
         self.watch_signals();
         if let Some(mut signals) = self.signals.take() {

@@ -31,7 +31,7 @@ struct Shared<T> {
 }
 
 impl<T: Work> Workers<T> {
-    /// Starts so many workers with so many threads each; `replaced` is called for each that panicked.
+    /// Starts a number of workers with a number of threads each; `replaced` is called for each that panicked.
     ///
     /// # Errors
     /// If the operating system gives no threads.

@@ -33,7 +33,7 @@ impl Augmentation {
         full: (usize, usize),
         (height, width): (usize, usize),
         random: &mut Random,
-    ) -> Look {
+    ) -> Draw {
         let (least, most) = self.scale;
         // Evenly spread on a logarithmic scale, near enough: half the draws shrink, half enlarge.
         let shrink = random.chance(0.5) && least < 1.0 || most <= 1.0;
@@ -52,7 +52,7 @@ impl Augmentation {
         let ((c0, c1), (k0, k1), (s0, s1)) = (about(0.7, 1.35), about(0.88, 1.12), about(0.4, 1.3));
         let contrast = random.uniform(c0, c1);
         let level = self.colour * random.uniform(-0.12, 0.12);
-        Look {
+        Draw {
             picture,
             middle: (middle(full.0, height, random.unit()), middle(full.1, width, random.unit())),
             down: (step * cosine, step * sine * mirror),
@@ -69,8 +69,8 @@ const LARGEST_TURN: f32 = 0.132;
 /// The share of windows without colour.
 const GREY: f32 = 0.05;
 
-/// How a picture is looked at: the window's middle lies at `middle`, one of its pixels down is `down` in the picture, one to the right `across`.
-pub(crate) struct Look {
+/// One draw of the augmentation for a picture: the window's middle lies at `middle`, one of its pixels down is `down` in the picture, one to the right `across`.
+pub(crate) struct Draw {
     pub(crate) picture: usize,
     middle: (f32, f32), // (y, x)
     down: (f32, f32),
@@ -80,7 +80,7 @@ pub(crate) struct Look {
     shift: [f32; 3],
 }
 
-impl Look {
+impl Draw {
     pub(crate) fn plain(picture: usize, (height, width): (usize, usize)) -> Self {
         Self {
             picture,

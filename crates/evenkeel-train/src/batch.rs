@@ -3,7 +3,7 @@
 //! Pictures are kept as bytes while they fit into the memory given to them; those past it are decoded whenever they are drawn. The draw depends
 //! on the step's own stream, so a resumed run sees the same batches.
 
-use crate::augment::{Augmentation, Look};
+use crate::augment::{Augmentation, Draw};
 use crate::error::Result;
 use crate::goal::{Goal, Pixels, Task};
 use crate::loss::IGNORED;
@@ -118,10 +118,10 @@ impl Pool {
             pictures.push(next);
         }
         let multiple = self.goal.multiple;
-        let looks = (0..pictures.len()).map(|k| Look::plain(k, size)).collect();
+        let draws = (0..pictures.len()).map(|k| Draw::plain(k, size)).collect();
         Ok(self.gather(
             &pictures,
-            looks,
+            draws,
             (size.0.next_multiple_of(multiple), size.1.next_multiple_of(multiple)),
         ))
     }
@@ -137,42 +137,42 @@ impl Pool {
         }
         let pictures: Vec<Cow<'_, Picture>> =
             streams.par_iter().map(|(index, _)| self.picture(*index)).collect::<Result<_>>()?;
-        let looks = streams.iter_mut().zip(&pictures).enumerate().map(|(k, ((_, random), picture))| {
+        let draws = streams.iter_mut().zip(&pictures).enumerate().map(|(k, ((_, random), picture))| {
             self.augmentation.draw(k, (picture.height, picture.width), window, random)
         });
-        let looks = looks.collect();
-        Ok(self.gather(&pictures, looks, window))
+        let draws = draws.collect();
+        Ok(self.gather(&pictures, draws, window))
     }
 
     fn gather(
         &self,
         pictures: &[Cow<'_, Picture>],
-        looks: Vec<Look>,
+        draws: Vec<Draw>,
         (height, width): (usize, usize),
     ) -> Batch {
-        let mut input = Map::zeros(looks.len(), height, width, 3);
+        let mut input = Map::zeros(draws.len(), height, width, 3);
         let (task, per) = (self.goal.task, self.goal.task.labels((height, width)));
-        let mut labels = vec![IGNORED; looks.len() * per];
-        let things = looks.iter().map(|look| pictures[look.picture].things.clone()).collect();
+        let mut labels = vec![IGNORED; draws.len() * per];
+        let things = draws.iter().map(|draw| pictures[draw.picture].things.clone()).collect();
         let stride = input.stride();
         // by lines, so that a batch of few pictures occupies all threads
         input.values.par_chunks_mut(width * stride).enumerate().for_each(|(line, out)| {
-            let (look, y) = (&looks[line / height], line % height);
-            let picture = &pictures[look.picture];
+            let (draw, y) = (&draws[line / height], line % height);
+            let picture = &pictures[draw.picture];
             for (x, cell) in out.chunks_exact_mut(stride).enumerate() {
-                let (y, x) = look.place(y, x, (height, width));
-                look.develop(picture.colour(y, x).unwrap_or_default(), cell, &self.goal.pixels);
+                let (y, x) = draw.place(y, x, (height, width));
+                draw.develop(picture.colour(y, x).unwrap_or_default(), cell, &self.goal.pixels);
             }
         });
         if task == Task::Classification {
-            labels.iter_mut().zip(&looks).for_each(|(label, look)| *label = pictures[look.picture].class);
+            labels.iter_mut().zip(&draws).for_each(|(label, draw)| *label = pictures[draw.picture].class);
             return Batch { input, labels, things, pixels: self.goal.pixels };
         }
         labels.par_chunks_mut(width).enumerate().for_each(|(line, out)| {
-            let (look, y) = (&looks[line / height], line % height);
-            let picture = &pictures[look.picture];
+            let (draw, y) = (&draws[line / height], line % height);
+            let picture = &pictures[draw.picture];
             for (x, label) in out.iter_mut().enumerate() {
-                let (y, x) = look.place(y, x, (height, width));
+                let (y, x) = draw.place(y, x, (height, width));
                 if picture.holds(y, x) {
                     *label = picture.label(y, x);
                 }

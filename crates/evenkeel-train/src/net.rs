@@ -91,7 +91,7 @@ impl Tape {
 }
 
 impl Net {
-    /// An empty network on inputs of so many channels.
+    /// An empty network on inputs of the given number of channels.
     pub fn new(channels: usize) -> Self {
         Self {
             steps: Vec::new(),

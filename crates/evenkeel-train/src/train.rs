@@ -20,7 +20,7 @@ const TRIAL: usize = 12;
 /// The longest rise of the rate, in steps.
 const LONGEST_WARM_UP: usize = 500;
 /// The share of the minutes that evaluations may take.
-const LOOKING: f64 = 0.06;
+const SCORING_SHARE: f64 = 0.06;
 /// Steps for each batch of held-out pictures, so that scoring them stays cheap.
 const SCORED_STEPS: usize = 4;
 /// How much of the smoothed loss a step replaces.
@@ -53,7 +53,7 @@ pub struct Plan {
     pub every: usize,
     /// The seed.
     pub seed: u64,
-    /// Stop after so many minutes; the checkpoint goes on from there.
+    /// Stop after this many minutes; the checkpoint goes on from there.
     pub minutes: f64,
     /// Where checkpoints go.
     pub checkpoint: PathBuf,
@@ -162,7 +162,7 @@ impl Plan {
         self.schedule.rate(step, steps, self.peak, warm)
     }
 
-    /// Steps between scores: by itself a twentieth of all, but so many that scoring takes a small share of the time.
+    /// Steps between scores: by itself a twentieth of all, but enough that scoring takes a small share of the time.
     fn every(&self, steps: usize, held_out: &Pool) -> usize {
         let dear = SCORED_STEPS * held_out.len() / self.batch;
         if self.every > 0 { self.every } else { (steps / 20).max(dear).max(1) }
@@ -183,12 +183,12 @@ impl Course<'_> {
             let loss = self.step(train)?;
             self.history.took(loss, before + start.elapsed().as_secs_f64());
             if !known {
-                self.look_ahead(*trial.get_or_insert((self.history.step, Instant::now())));
+                self.estimate_steps(*trial.get_or_insert((self.history.step, Instant::now())));
             }
             let every = self.plan.every(self.history.steps, held_out);
             let last = self.history.step == self.history.steps;
             if self.history.steps > 0 && (self.history.step.is_multiple_of(every) || last) {
-                self.look(held_out)?;
+                self.evaluate(held_out)?;
                 self.history.seconds = before + start.elapsed().as_secs_f64();
                 checkpoint::save(&self.plan.checkpoint, self.net, &mut self.optimiser, &self.history)?;
             } else if self.told.elapsed() >= Duration::from_secs(5) {
@@ -199,10 +199,10 @@ impl Course<'_> {
     }
 
     /// Plans the steps by the time that the first ones took.
-    fn look_ahead(&mut self, (first, since): (usize, Instant)) {
+    fn estimate_steps(&mut self, (first, since): (usize, Instant)) {
         if self.history.step >= first + TRIAL {
             let seconds = since.elapsed().as_secs_f64() / TRIAL as f64;
-            let room = 60.0 * self.plan.minutes * (1.0 - LOOKING) / seconds.max(1e-6);
+            let room = 60.0 * self.plan.minutes * (1.0 - SCORING_SHARE) / seconds.max(1e-6);
             self.history.steps = (room as usize).max(self.history.step + 1);
             self.tell("\n");
         }
@@ -244,7 +244,7 @@ impl Course<'_> {
     }
 
     /// Scores the network on held-out pictures and draws the curves.
-    fn look(&mut self, held_out: &Pool) -> Result<()> {
+    fn evaluate(&mut self, held_out: &Pool) -> Result<()> {
         let figure = self.plan.score(self.net, held_out)?;
         self.history.losses.push((self.history.step, self.history.loss.unwrap_or_default()));
         self.history.scores.push((self.history.step, 100.0 * figure));

@@ -30,15 +30,15 @@ fn main() {
     let pixels = (0..3 * height * width).map(|_| random.unit()).collect();
     let image = Image::new(height, width, pixels).expect("an image");
     let fixed = model.network.fixed_size().is_some();
-    let bench =
-        Bench { objective: Equivariance::new(unstretched().fitted(fixed, model.multiple)), model, image };
+    let setup =
+        Setup { objective: Equivariance::new(unstretched().fitted(fixed, model.multiple)), model, image };
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         match line.as_str() {
-            "step" => println!("{:.2}", timed(|| bench.step())),
-            "defence" => println!("{:.2}", timed(|| bench.defence())),
-            "default" => println!("{:.2}", timed(|| bench.default())),
-            "gradient" => println!("{:.2}", timed(|| bench.gradient())),
-            "views" => println!("{:.2}", bench.views()),
+            "step" => println!("{:.2}", timed(|| setup.step())),
+            "defence" => println!("{:.2}", timed(|| setup.defence())),
+            "default" => println!("{:.2}", timed(|| setup.default())),
+            "gradient" => println!("{:.2}", timed(|| setup.gradient())),
+            "views" => println!("{:.2}", setup.views()),
             "memory" => println!("{:.1}", peak_mb()),
             other => eprintln!("no order {other:?}"),
         }
@@ -77,13 +77,13 @@ fn unstretched() -> ViewSet {
     ViewSet::of(ViewSet::standard().rules.iter().map(plain).collect())
 }
 
-struct Bench {
+struct Setup {
     model: Model,
     image: Image,
     objective: Equivariance,
 }
 
-impl Bench {
+impl Setup {
     fn step(&self) {
         let views = vec![ViewTerm { weight: 1.0, objective: &self.objective }];
         let terms = Terms { output: None, feature: &self.model.feature, losses: vec![], views };

@@ -90,7 +90,8 @@ struct Measured {
 }
 
 fn measure(rounds: u32, network: &Network, run: &dyn Fn() -> Result<f64>) -> Result<Measured> {
-    // Packs the weights, which are not part of what a run needs.
+    // The first runs pack the weights, some forms of them only in the second; that is not part of what a run needs.
+    run()?;
     run()?;
     network.pool().reset_peak();
     let before = forget_peak_resident();

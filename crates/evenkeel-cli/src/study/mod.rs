@@ -75,7 +75,7 @@ fn named(missing: &[(String, String, usize)]) -> String {
     }
 }
 
-/// The store, once what was found amiss in it is told.
+/// The store, after printing what was found wrong in it.
 fn told(store: Store) -> Store {
     store.amiss().iter().for_each(|words| eprintln!("{words}"));
     store

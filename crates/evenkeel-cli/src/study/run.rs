@@ -92,7 +92,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<()> {
         return super::items::run(experiment, &site, (file, number), args.threads);
     }
     let folder = site.folder().to_owned();
-    // before the networks are read, so that a folder that cannot be used is told at once
+    // before the networks are read, so that a folder that cannot be used is refused at once
     let store = told(Store::open_at(&site, shard)?);
     let study = Study::load(experiment, &Embedded::shipped())?;
     study.design.left_out.iter().for_each(|words| eprintln!("left out: {words}"));

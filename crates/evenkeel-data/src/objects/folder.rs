@@ -109,7 +109,7 @@ impl Objects for Folder {
 mod tests {
     use super::*;
 
-    /// Of many that create one object at once, one is told that it did, and what it wrote is what everybody reads.
+    /// Of many that create one object at once, one call reports that it did, and what it wrote is what everybody reads.
     #[test]
     fn one_of_many_creates_an_object() {
         let folder = tempfile::tempdir().unwrap();

@@ -125,7 +125,7 @@ pub fn folded_shape(shape: &[usize], axes: &[usize], keep: bool) -> Vec<usize> {
     shape.iter().enumerate().filter_map(dim).collect()
 }
 
-/// A fold: where it starts, how it takes a value in (it is told which output it is for), and what it ends as.
+/// A fold: where it starts, how it takes a value in (with the output it is for), and what it ends as.
 pub struct Fold<A, S, E> {
     /// The value before the first.
     pub start: A,

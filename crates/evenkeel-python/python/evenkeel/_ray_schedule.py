@@ -1,4 +1,4 @@
-"""Work items on a Ray cluster: so many in flight, those whose worker or node died begun again, nodes that fail passed by.
+"""Work items on a Ray cluster: a bounded number in flight, those whose worker or node died begun again, nodes that fail passed by.
 
 A node on which items fail one after the other (its disk is full, a folder is not mounted) would take all work, since it fails fast. So an item
 that failed is tried on another node, and a node that failed gets nothing for a minute, then two, then four.

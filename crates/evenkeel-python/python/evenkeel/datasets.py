@@ -74,7 +74,7 @@ def open(
 
     split: the part to read, `val` say
     classes: how many classes there are, for layouts that do not say
-    limit, every, seed: at most so many samples; every n-th; drawn at random from a seed instead of the first
+    limit, every, seed: at most this many samples; every n-th; drawn at random from a seed instead of the first
     size: WIDTHxHEIGHT, or `native`, instead of the kind's usual size
     """
     core = _core.Dataset.open(kind, os.fspath(path), split, classes, limit, every, seed, size)

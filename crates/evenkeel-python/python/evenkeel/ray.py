@@ -154,7 +154,7 @@ def main(words: Optional[list[str]] = None) -> int:
     parser.add_argument("--item-minutes", type=float, default=5.0, help="length of a work item (default: 5)")
     parser.add_argument("--retries", type=int, default=20, help="how often an item is begun again when its worker or node died (default: 20)")
     parser.add_argument("--quick", action="store_true", help="few images and steps, as `evenkeel study run --quick`")
-    parser.add_argument("--limit", type=int, help="so many images of each subject at most")
+    parser.add_argument("--limit", type=int, help="at most this many images of each subject")
     given = vars(parser.parse_args(words))
     try:
         ran = run_study(given.pop("experiment"), **given)

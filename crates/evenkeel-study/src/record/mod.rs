@@ -165,7 +165,7 @@ impl Tally {
         Ok(Self::Score(score))
     }
 
-    /// As the metrics of its task take it, over so many classes; `None` if it holds counts that no image has.
+    /// As the metrics of its task take it, over the given number of classes; `None` if it holds counts that no image has.
     pub fn for_metrics(&self, classes: usize) -> Option<TaskTally> {
         Some(match self {
             Self::Class { truth, said, rank, confidence } => {

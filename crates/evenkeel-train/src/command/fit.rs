@@ -138,7 +138,7 @@ struct TrainingArgs {
     /// Steps of training [default: 3000 on rendered pictures; on a data set as many as --minutes have room for]
     #[arg(long, value_parser = argument::count)]
     steps: Option<usize>,
-    /// Stop after so many minutes; run again to go on [default: 60 on a data set]
+    /// Stop after this many minutes; run again to go on [default: 60 on a data set]
     #[arg(long, value_parser = argument::minutes)]
     minutes: Option<f64>,
     /// Stop before this step; run again to go on

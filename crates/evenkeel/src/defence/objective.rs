@@ -27,7 +27,7 @@ impl<'a> DefenceObjective<'a> {
     }
 
     /// What the image was taught at the step just evaluated, and whether the views were asked for it then; none where views do not teach.
-    pub(crate) fn lesson(&self, progress: Progress) -> Option<(Target, bool)> {
+    pub(crate) fn held_target(&self, progress: Progress) -> Option<(Target, bool)> {
         let refresh = self.objective?.teacher()?.refresh.max(1);
         Some((self.held.borrow().clone()?, progress.step.is_multiple_of(refresh)))
     }

@@ -11,7 +11,7 @@ use crate::budget::Budget;
 use crate::detect::Heads;
 use crate::error::{Error, Result};
 use crate::model::Model;
-use crate::objective::{Consensus, Contrastive, Equivariance, Invariance, Lesson, Rotation, ViewObjective};
+use crate::objective::{Consensus, Contrastive, Equivariance, Invariance, Rotation, Signal, ViewObjective};
 use crate::settings::{Entry, Heading, Spec, Value};
 use crate::task::Readout;
 use crate::view::{Canvas, ViewSet};
@@ -260,19 +260,19 @@ fn contrastive(_: &DefenceSettings, model: &Model, heads: &Heads) -> Result<Box<
 
 /// What the views teach, and the tensors that hold it.
 fn consensus(s: &DefenceSettings, model: &Model, leave_out: bool) -> Result<Box<dyn ViewObjective>> {
-    let lesson = match (s.teach, model.task.readout()) {
+    let signal = match (s.teach, model.task.readout()) {
         (Some(Teach::Answer), Readout::Objects) => {
             let reason = "objects have no cells in common; views can teach their features";
             return Err(Error::setting("teach answer", reason));
         }
-        (Some(Teach::Features), _) | (None, Readout::Objects) => Lesson::Features,
-        (_, Readout::Classes) => Lesson::Classes,
-        (_, Readout::Values) => Lesson::Values,
+        (Some(Teach::Features), _) | (None, Readout::Objects) => Signal::Features,
+        (_, Readout::Classes) => Signal::Classes,
+        (_, Readout::Values) => Signal::Values,
     };
-    let tensors = if lesson == Lesson::Features { &model.feature } else { &model.output };
+    let tensors = if signal == Signal::Features { &model.feature } else { &model.output };
     Ok(Box::new(Consensus {
         views: fitted(s, model),
-        lesson,
+        signal,
         tensors: tensors.clone(),
         temperature: s.temperature as f32,
         leave_out,

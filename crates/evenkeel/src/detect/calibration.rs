@@ -41,7 +41,7 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// Refuses a false alarm rate that so many clean images cannot promise, saying how many it takes.
+    /// Refuses a false alarm rate that this number of clean images cannot promise, saying how many it takes.
     ///
     /// # Errors
     /// If it is not a share, or there are too few images.

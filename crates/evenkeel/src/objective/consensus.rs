@@ -16,9 +16,9 @@ use crate::network::{Extents, Tensor, TensorNames};
 use crate::random::Random;
 use crate::view::{DrawnView, ViewSet};
 
-/// What the views teach.
+/// The signal that the views give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lesson {
+pub enum Signal {
     /// The probabilities of classes.
     Classes,
     /// The values of a regression.
@@ -33,7 +33,7 @@ pub struct Consensus {
     /// The views.
     pub views: ViewSet,
     /// What they teach.
-    pub lesson: Lesson,
+    pub signal: Signal,
     /// The tensors that hold it.
     pub tensors: TensorNames,
     /// Scores of views are divided by this before their softmax; below 1 the target is sharper.
@@ -91,7 +91,7 @@ impl Consensus {
         let form = map.extents("what views teach")?;
         let says = self.says(level, form, seen)?;
         let weights = weigh(self.rule(), &says, form);
-        Ok(mixed(&says, &weights, form, self.lesson == Lesson::Classes))
+        Ok(mixed(&says, &weights, form, self.signal == Signal::Classes))
     }
 
     /// What each view says on a grid of the image's.
@@ -109,23 +109,23 @@ impl Consensus {
 
     /// What a view's say counts for.
     pub(super) fn rule(&self) -> Weights {
-        match (self.leave_out, self.lesson) {
+        match (self.leave_out, self.signal) {
             (false, _) => Weights::Even,
-            (true, Lesson::Classes) => Weights::Overlap,
-            (true, Lesson::Values) => Weights::Nearness,
-            (true, Lesson::Features) => Weights::Cosine,
+            (true, Signal::Classes) => Weights::Overlap,
+            (true, Signal::Values) => Weights::Nearness,
+            (true, Signal::Features) => Weights::Cosine,
         }
     }
 
     /// A view's scores as what it teaches.
     pub(super) fn said(&self, scores: &[f32], form: Extents) -> Vec<f32> {
-        match self.lesson {
-            Lesson::Classes if self.temperature == 1.0 => softmax(scores, form),
-            Lesson::Classes => {
+        match self.signal {
+            Signal::Classes if self.temperature == 1.0 => softmax(scores, form),
+            Signal::Classes => {
                 let scaled: Vec<f32> = scores.iter().map(|z| z / self.temperature).collect();
                 softmax(&scaled, form)
             }
-            Lesson::Values | Lesson::Features => scores.to_vec(),
+            Signal::Values | Signal::Features => scores.to_vec(),
         }
     }
 
@@ -144,10 +144,10 @@ impl Consensus {
                     form.len(),
                 ));
             }
-            let (value, cotangent, agreement) = match self.lesson {
-                Lesson::Classes => cross_entropy(map.data(), level, form),
-                Lesson::Values => squares(map.data(), level),
-                Lesson::Features => cosine(map.data(), level),
+            let (value, cotangent, agreement) = match self.signal {
+                Signal::Classes => cross_entropy(map.data(), level, form),
+                Signal::Values => squares(map.data(), level),
+                Signal::Features => cosine(map.data(), level),
             };
             total.value += value;
             total.agreement += agreement / base.len() as f64;

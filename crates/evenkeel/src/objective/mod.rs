@@ -26,7 +26,7 @@ mod taught_tests;
 pub(crate) mod tests;
 
 pub(crate) use crate::network::{pull_softmax, softmax};
-pub use consensus::{Consensus, Learned, Lesson, Target};
+pub use consensus::{Consensus, Learned, Signal, Target};
 pub use evaluate::{TermSum, Terms, ViewTerm};
 pub use learned::{Bank, Contrastive, Rotation};
 pub use loss::{Loss, LossKind};
@@ -120,7 +120,7 @@ pub trait ViewObjective: Send + Sync {
         None
     }
 
-    /// The objective as a lesson that the views give: their side is held fixed, so they are seen without tapes.
+    /// The objective as consensus, if the views give the signal: their side is held fixed, so they are seen without tapes.
     fn teacher(&self) -> Option<&Consensus> {
         None
     }

@@ -11,9 +11,9 @@ use crate::network::{Network, Tape, Traced};
 use crate::toy::{Conv, picture};
 use crate::view::{Stay, ViewSet};
 
-fn consensus(lesson: Lesson, tensors: &str, leave_out: bool) -> Consensus {
+fn consensus(signal: Signal, tensors: &str, leave_out: bool) -> Consensus {
     let views = ViewSet::named("vote").unwrap();
-    Consensus { views, lesson, tensors: tensors.into(), temperature: 1.0, leave_out, refresh: 1 }
+    Consensus { views, signal, tensors: tensors.into(), temperature: 1.0, leave_out, refresh: 1 }
 }
 
 /// `testdata/consensus/consensus.json`, made by `make.py` beside it.
@@ -27,12 +27,12 @@ fn values_and_gradients_are_those_of_pytorch() {
     for case in cases {
         let shape: Vec<usize> =
             case["shape"].as_array().unwrap().iter().map(|v| v.as_u64().unwrap() as usize).collect();
-        let lesson = match case["kind"].as_str().unwrap() {
-            "classes" => Lesson::Classes,
-            "values" => Lesson::Values,
-            _ => Lesson::Features,
+        let signal = match case["kind"].as_str().unwrap() {
+            "classes" => Signal::Classes,
+            "values" => Signal::Values,
+            _ => Signal::Features,
         };
-        let mut objective = consensus(lesson, "scores", case["leave_out"].as_bool().unwrap());
+        let mut objective = consensus(signal, "scores", case["leave_out"].as_bool().unwrap());
         objective.temperature = case["temperature"].as_f64().unwrap() as f32;
         let tensor = |value: &Json| Tensor::new(shape.clone(), floats(value)).unwrap();
         let view = DrawnView::of(Stay).placed((12, 16));
@@ -40,9 +40,9 @@ fn values_and_gradients_are_those_of_pytorch() {
         let seen: Vec<Seen> = case["seen"].as_array().unwrap().iter().map(seen).collect();
         let compared = objective.compare(&[tensor(&case["own"])], &seen).unwrap();
         let value = case["value"].as_f64().unwrap();
-        assert!((compared.value - value).abs() < 1e-5 * value.abs().max(1.0), "{lesson:?} {value}");
+        assert!((compared.value - value).abs() < 1e-5 * value.abs().max(1.0), "{signal:?} {value}");
         for (ours, theirs) in compared.base[0].iter().zip(floats(&case["gradient"])) {
-            assert!((ours - theirs).abs() < 1e-5, "{lesson:?}: {ours} {theirs}");
+            assert!((ours - theirs).abs() < 1e-5, "{signal:?}: {ours} {theirs}");
         }
     }
 }
@@ -52,14 +52,14 @@ fn values_and_gradients_are_those_of_pytorch() {
 fn the_gradient_at_a_held_target_is_exact() {
     let network = Conv::random(&[6, 5], 4, true, 1);
     let image = picture((16, 20), 2);
-    for (lesson, tensor) in [
-        (Lesson::Classes, "scores"),
-        (Lesson::Classes, "map"),
-        (Lesson::Values, "map"),
-        (Lesson::Features, "features"),
+    for (signal, tensor) in [
+        (Signal::Classes, "scores"),
+        (Signal::Classes, "map"),
+        (Signal::Values, "map"),
+        (Signal::Features, "features"),
     ] {
         for leave_out in [false, true] {
-            let objective = consensus(lesson, tensor, leave_out);
+            let objective = consensus(signal, tensor, leave_out);
             let taught = objective.teach(&network, &image, None, &Random::new(4).fork(0), true).unwrap();
             let gradient = taught.gradient.unwrap();
             let feature = TensorNames::from("features");
@@ -82,7 +82,7 @@ fn the_gradient_at_a_held_target_is_exact() {
                 off += (central - along).powi(2);
                 total += central.powi(2);
             }
-            assert!(off < 2e-3 * total, "{lesson:?} of {tensor}: off by {off} of {total}");
+            assert!(off < 2e-3 * total, "{signal:?} of {tensor}: off by {off} of {total}");
         }
     }
 }
@@ -160,12 +160,12 @@ fn a_step_costs_a_pass_for_each_view_and_one_tape() {
 fn agreement_has_degrees_and_ends_the_steps() {
     use crate::defence::DefenceSpec;
     let level = |values: Vec<f32>| Target { levels: vec![Level { values, mask: vec![1.0] }] };
-    let agreement = |lesson, scores: Vec<f32>, target: Vec<f32>| {
+    let agreement = |signal, scores: Vec<f32>, target: Vec<f32>| {
         let one = Tensor::new(vec![1, scores.len()], scores).unwrap();
-        consensus(lesson, "scores", false).learn(&[one], &level(target)).unwrap().agreement
+        consensus(signal, "scores", false).learn(&[one], &level(target)).unwrap().agreement
     };
     // softmax(ln 3, 0) = (3/4, 1/4)
-    let classes = |target| agreement(Lesson::Classes, vec![3f32.ln(), 0.0], target);
+    let classes = |target| agreement(Signal::Classes, vec![3f32.ln(), 0.0], target);
     assert!((classes(vec![0.75, 0.25]) - 1.0).abs() < 1e-6);
     assert!((classes(vec![0.5, 0.5]) - 0.75).abs() < 1e-6);
     assert!((classes(vec![0.0, 1.0]) - 0.25).abs() < 1e-6);
@@ -179,7 +179,7 @@ fn agreement_of_features_is_strict() {
     let cosine = |angle: f32| {
         let one = Tensor::new(vec![1, 2, 1, 1], vec![angle.cos(), angle.sin()]).unwrap();
         let target = Target { levels: vec![Level { values: vec![1.0, 0.0], mask: vec![1.0] }] };
-        consensus(Lesson::Features, "features", false).learn(&[one], &target).unwrap().agreement
+        consensus(Signal::Features, "features", false).learn(&[one], &target).unwrap().agreement
     };
     assert!((cosine(0.0) - 1.0).abs() < 1e-5);
     assert!((cosine(0.99f32.acos()) - 0.85).abs() < 1e-3);

@@ -1,4 +1,4 @@
-//! The lesson that views give an image: what a defence of the kind evaluates at every step.
+//! The consensus objective at an image: what a defence of the kind evaluates at every step.
 //!
 //! The image's own pass is traced, the views' are not; the target may be one that was made before. The same seed draws the same views.
 
@@ -20,7 +20,7 @@ pub struct Taught {
 }
 
 impl Consensus {
-    /// The lesson at an image: K forward passes for the views, unless a target is given, and one pullback for the image. Views are drawn from `random`.
+    /// Evaluates at an image: K forward passes for the views, unless a target is given, and one pullback for the image. Views are drawn from `random`.
     ///
     /// # Errors
     /// If the network refuses the image or a view of it.

@@ -91,7 +91,7 @@ mod tests {
     use crate::toy::{Conv, picture};
     use crate::view::ViewSet;
 
-    /// A network that compares by itself, with the objective it is told.
+    /// A network that compares by itself, with the objective it is given.
     struct There<'a>(Conv, &'a dyn ViewObjective);
 
     struct Tape<'n> {

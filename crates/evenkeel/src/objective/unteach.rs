@@ -1,4 +1,4 @@
-//! The way back through a lesson, for an attacker who differentiates the steps of an image that learns.
+//! The way back through a step of consensus, for an attacker who differentiates the steps of an image that learns.
 //!
 //! A step follows g(x, t) = ∇ₓL(x, t) with t = T(x') what the views of x' say. A cotangent w on g gives x the Hessian times w, and t the derivative
 //! d/ds ∂L/∂t(x + s·w, t); both are central differences. What t is given is led on to x' exactly: through scaling, mixing and weights, undo, softmax, the network
@@ -8,7 +8,7 @@ use super::agreement::{pull_weigh, weigh};
 use super::consensus::{Level, Say, in_sight};
 use super::passes::{ViewPasses, pass};
 use super::views::undone;
-use super::{Consensus, Cotangent, Lesson, Target};
+use super::{Consensus, Cotangent, Signal, Target};
 use crate::error::Result;
 use crate::image::Image;
 use crate::network::{Extents, Network, Tensor, log_softmax, pull_softmax};
@@ -18,7 +18,7 @@ use crate::view::Placed;
 /// The largest change of a value in the differences.
 const PROBE: f32 = 1e-3;
 
-/// Where a cotangent on the gradient of a lesson leads.
+/// Where a cotangent on the gradient of consensus leads.
 pub(crate) struct Curvature {
     /// To the image that learns.
     pub(crate) on_image: Vec<f32>,
@@ -62,13 +62,13 @@ impl Consensus {
     fn asked(&self, base: &[Tensor], target: &Target) -> Result<Vec<Cotangent>> {
         let one = |(map, level): (&Tensor, &Level)| {
             let form = map.extents("what views teach")?;
-            Ok(match self.lesson {
-                Lesson::Classes => scaled(&log_softmax(map.data(), form), level, 1.0 / in_sight(level)),
-                Lesson::Values => {
+            Ok(match self.signal {
+                Signal::Classes => scaled(&log_softmax(map.data(), form), level, 1.0 / in_sight(level)),
+                Signal::Values => {
                     let far: Vec<f32> = map.data().iter().zip(&level.values).map(|(z, t)| z - t).collect();
                     scaled(&far, level, 1.0 / (in_sight(level) * form.channels as f64))
                 }
-                Lesson::Features => turned(map.data(), level),
+                Signal::Features => turned(map.data(), level),
             })
         };
         base.iter().zip(&target.levels).map(one).collect()
@@ -114,7 +114,7 @@ impl Consensus {
 
     /// From a cotangent on what a view teaches to one on its scores.
     fn pull_said(&self, scores: &[f32], on: Vec<f32>, form: Extents) -> Vec<f32> {
-        if self.lesson != Lesson::Classes {
+        if self.signal != Signal::Classes {
             return on;
         }
         let mut back = pull_softmax(&self.said(scores, form), &on, form);
@@ -135,9 +135,9 @@ impl Consensus {
                 *o += own[place % cells] * v / total[place % cells];
             }
         }
-        let on_mean = match self.lesson {
-            Lesson::Classes => pull_scaled(&mean, on, cells),
-            Lesson::Values | Lesson::Features => on.to_vec(),
+        let on_mean = match self.signal {
+            Signal::Classes => pull_scaled(&mean, on, cells),
+            Signal::Values | Signal::Features => on.to_vec(),
         };
         let share = |own: &Vec<f32>| -> Vec<f32> {
             let one = |(place, on): (usize, &f32)| own[place % cells] / total[place % cells] * on;

@@ -41,7 +41,7 @@ pub(super) struct Visit {
     progress: Progress,
     random: Random,
     /// What the image was taught, and whether its own views said so.
-    lesson: Option<(Target, bool)>,
+    held: Option<(Target, bool)>,
     /// How far image and views disagreed, which may have ended the steps.
     score: f64,
 }
@@ -67,7 +67,7 @@ impl Objective for Watched<'_> {
                 gradient: gradient.clone(),
                 progress,
                 random: random.clone(),
-                lesson: self.inner.lesson(progress),
+                held: self.inner.held_target(progress),
                 score: evaluation.score,
             });
         }
@@ -151,8 +151,8 @@ impl<'a> Unrolled<'a> {
             to_direction.iter_mut().zip(&to_later).for_each(|(d, l)| *d += keep * l);
             let to_gradient = pull_normalised(&visit.gradient, &to_direction);
             to_later = to_direction;
-            let curved = match &visit.lesson {
-                Some(lesson) => self.unlearn(visit, lesson, &to_gradient, &mut to_target)?,
+            let curved = match &visit.held {
+                Some(held) => self.unlearn(visit, held, &to_gradient, &mut to_target)?,
                 None => hessian_product(&objective, visit, &to_gradient)?,
             };
             ahead = to_proposed.iter().zip(&curved).map(|(a, b)| a + b).collect();

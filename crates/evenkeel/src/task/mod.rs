@@ -121,7 +121,7 @@ pub trait Task: Send + Sync {
         near >= self.reached() && (near > self.score(answer, truth) || target == truth)
     }
 
-    /// Refuses a truth that is not about an image of this size with so many classes; `what` names it in messages.
+    /// Refuses a truth that is not about an image of this size with this number of classes; `what` names it in messages.
     ///
     /// # Errors
     /// Saying what is wrong.

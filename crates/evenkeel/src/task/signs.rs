@@ -8,7 +8,7 @@ use crate::model::ResizeRule;
 pub struct Signs {
     /// What one output of this shape would hold, if it is of the task; the flag says whether it lies over the image like a map.
     pub output: fn(&[usize], bool) -> Option<OutputSign>,
-    /// The data sets whose classes so many are likely to be; the first that fits.
+    /// The data sets that likely have this number of classes; the first that fits.
     pub sets: &'static [UsualSet],
     /// Whether an answer lies over the image pixel for pixel.
     pub map: bool,
@@ -45,7 +45,7 @@ pub struct UsualSet {
 }
 
 impl UsualSet {
-    /// A set that so many classes are likely to be.
+    /// A set that likely has this number of classes.
     pub const fn new(classes: usize, name: &'static str, why: &'static str) -> Self {
         Self { classes, name, why, only_at: None, usual_size: None }
     }

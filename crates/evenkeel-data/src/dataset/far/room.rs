@@ -51,7 +51,7 @@ impl Room {
         Self { folder, limit, state: Mutex::new(None) }
     }
 
-    /// Makes room for so many bytes more, which count as there from now on; or says why there is none.
+    /// Makes room for that many more bytes, which count as there from now on; or says why there is none.
     pub(super) fn make(&self, bytes: u64) -> std::result::Result<(), String> {
         if bytes > self.limit {
             return Err(self.full());

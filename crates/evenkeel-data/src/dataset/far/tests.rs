@@ -204,7 +204,7 @@ fn the_cache_is_bounded() {
     );
 }
 
-/// What is wrong is told under the URL, and what is cut off is no sample.
+/// Errors name the URL, and what is cut off is no sample.
 #[test]
 fn offenders_are_named_by_their_url() {
     let folder = tempfile::tempdir().unwrap();

@@ -441,7 +441,7 @@ impl Machine<'_> {
         }
     }
 
-    /// What an object is told about itself after it is made. Dicts of tensors carry version numbers so; they are let go.
+    /// The state that an object gets after it is made. Dicts of tensors carry version numbers so; they are let go.
     fn build(&mut self) -> Result<(), String> {
         self.pop()?;
         match self.values[self.top()? as usize] {

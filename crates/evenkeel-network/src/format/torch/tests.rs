@@ -83,7 +83,7 @@ fn told(bytes: &[u8]) -> String {
     from_bytes(bytes).expect_err("refused").to_string()
 }
 
-/// What is told of an archive with this pickle and one storage.
+/// The error for an archive with this pickle and one storage.
 fn told_of(pickle: &[u8], storage: &[u8]) -> String {
     told(&archive(&[("m/data.pkl", pickle), ("m/data/0", storage)]))
 }

@@ -53,7 +53,7 @@ fn a_saturating_step_is_differentiated_too() {
 }
 
 /// In L2 a step is smooth, so what comes back through several steps of an image that learns is the derivative of the defence itself: with fresh targets and
-/// with held ones, for every lesson, whether views count alike or by their agreement.
+/// with held ones, for every signal, whether views count alike or by their agreement.
 #[test]
 fn steps_that_views_taught_are_differentiated_exactly() {
     let net = |seed| Box::new(Conv::random(&[6, 8], 5, true, seed));

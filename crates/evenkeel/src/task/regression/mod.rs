@@ -124,7 +124,7 @@ impl RegressionRule {
         })
     }
 
-    /// The value of number 0 in a PNG of so many bits, and of one step.
+    /// The value of number 0 in a PNG of the given number of bits, and of one step.
     pub fn png_scale(&self, bits: u8) -> Option<(f64, f64)> {
         match (self.step, self.range) {
             (Some(step), _) => Some((0.0, step)),
