@@ -87,7 +87,7 @@ impl<E: Entry> clap::Args for KnobArgs<E> {
         E::Settings::knobs().iter().fold(command, |command, knob| {
             let name = flag::<E>(knob.name);
             let help = format!("{}{}", capital(knob.help), values(knob.kind));
-            let arg = Arg::new(name.clone()).long(name);
+            let arg = Arg::new(name.clone()).long(name).aliases(knob.former.map(flag::<E>));
             let arg = match knob.kind {
                 Kind::Switch => arg.action(ArgAction::SetTrue).help(help),
                 kind => {

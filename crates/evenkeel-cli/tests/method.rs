@@ -121,7 +121,7 @@ fn answers_are_voted_certified_and_attacked() {
         "4",
         "--draws",
         "2",
-        "--judge-draws",
+        "--final-draws",
         "2",
         "--answer",
         "vote",

@@ -9,7 +9,7 @@ scene = ek.scenes.render(7, size=(64, 128))
 plain = model.predict(scene.image)
 attacked = ek.attack(model, scene.image, scene.labels, "apgd-ce", epsilon=4 / 255, steps=5)
 repaired = shield(attacked.image)
-knowing = ek.attack(shield, scene.image, scene.labels, "apgd-ce", epsilon=4 / 255, steps=1, draws=2, judge_draws=2)
+knowing = ek.attack(shield, scene.image, scene.labels, "apgd-ce", epsilon=4 / 255, steps=1, draws=2, final_draws=2)
 
 for what, said in [
     ("clean", plain),

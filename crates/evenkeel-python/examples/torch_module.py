@@ -18,6 +18,6 @@ model = ek.from_torch(
 image = torch.rand(3, 64, 64)
 shield = ek.Pipeline(model, defence=ek.defence("equivariance", steps=2), detector="variance", threshold=0.0)
 verdict = shield(image)
-attacked = ek.attack(shield, image, verdict.prediction, "pgd", epsilon=4 / 255, steps=2, judge_draws=2)
+attacked = ek.attack(shield, image, verdict.prediction, "pgd", epsilon=4 / 255, steps=2, final_draws=2)
 print(model, verdict.prediction, attacked.prediction)
 print(type(attacked.image), attacked.image.shape, f"{(attacked.image - image).abs().max() * 255:.2f}/255")

@@ -26,7 +26,7 @@ fn attacks(names: &[String], given: &Bound<'_, PyDict>, through: bool) -> PyResu
     for name in names {
         let own = PyDict::new(given.py());
         let plain = Attack::named(name).or_raise()?;
-        let reads = |spec: &Attack, knob: &str| spec.knobs().any(|k| k.name == knob || k.key == knob);
+        let reads = |spec: &Attack, knob: &str| spec.knobs().any(|k| k.is_called(knob));
         for (knob, value) in given {
             let word: String = knob.extract()?;
             let others = || names.iter().filter_map(|n| Attack::named(n).ok()).any(|a| reads(&a, &word));

@@ -13,7 +13,7 @@ import pytest
 import evenkeel as ek
 
 #: Few steps, so that the whole table is quick; the same for both.
-QUICK = {"steps": 2, "warm_steps": 0, "draws": 2, "targets": 2, "judge_draws": 2}
+QUICK = {"steps": 2, "warm_steps": 0, "draws": 2, "targets": 2, "final_draws": 2}
 
 
 def flags(given, prefix=""):

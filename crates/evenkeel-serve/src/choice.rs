@@ -131,7 +131,7 @@ fn set<E: Entry>(spec: &mut Option<Spec<E>>, name: &str, knob: &str, value: &Jso
         Json::String(text) => Value::from(text.as_str()),
         _ => return Err(Error::malformed(place(), "is neither a number, nor text, nor true or false")),
     };
-    let kind = spec.knobs().find(|k| k.name == knob || k.key == knob).map(|k| k.kind);
+    let kind = spec.knobs().find(|k| k.is_called(knob)).map(|k| k.kind);
     match kind {
         Some(Kind::Text) if !view_sets().iter().any(|(set, _)| value == Value::from(set.as_str())) => {
             let names: Vec<_> = view_sets().into_iter().map(|(set, _)| set).collect();
@@ -139,7 +139,7 @@ fn set<E: Entry>(spec: &mut Option<Spec<E>>, name: &str, knob: &str, value: &Jso
         }
         _ => spec.assign(knob, &value)?,
     }
-    let set = spec.knobs().find(|k| k.name == knob || k.key == knob).and_then(|k| k.get(spec.settings()));
+    let set = spec.knobs().find(|k| k.is_called(knob)).and_then(|k| k.get(spec.settings()));
     match (kind, set) {
         (Some(Kind::Whole(_)), Some(Value::Whole(whole))) if whole > most && !knob.ends_with("seed") => {
             Err(Error::malformed(place(), format!("{whole} is more than the {most} that this server allows")))

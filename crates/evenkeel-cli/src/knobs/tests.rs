@@ -106,6 +106,18 @@ fn every_front_takes_exactly_what_the_tables_read() {
     walk::<DetectorKind>();
 }
 
+/// A knob that was renamed goes by its former name too.
+#[test]
+fn former_names_are_understood() {
+    let mut spec = Spec::<AttackKind>::named("pgd").unwrap();
+    given::<AttackKind>(vec!["--judge-draws".into(), "3".into()]).apply(&mut spec).unwrap();
+    assert_eq!(spec.settings().final_draws, 3);
+    assert!(spec.values().contains_key("final_draws"));
+    study("[[attack]]\nkind = \"pgd\"\njudge_draws = [2, 3]").unwrap();
+    let kept = evenkeel::Attack::named("pgd").unwrap().with("judge_draws", 5).unwrap();
+    assert_eq!(kept.settings().final_draws, 5);
+}
+
 /// A radius without its 255 is refused with the cure, whatever the front.
 #[test]
 fn a_forgotten_255_is_noticed_in_every_front() {

@@ -5,7 +5,7 @@
 >>> image = ek.scenes.render(7, size=(64, 64)).image    # or a numpy array, a torch tensor, a PIL image, a path
 >>> shield = ek.Pipeline(model, defence="equivariance", detector="variance", threshold=0.2, defence_steps=1)
 >>> verdict = shield(image)
->>> attacked = ek.attack(shield, image, verdict.prediction, "apgd-ce", epsilon=4/255, steps=2, draws=2, judge_draws=2)
+>>> attacked = ek.attack(shield, image, verdict.prediction, "apgd-ce", epsilon=4/255, steps=2, draws=2, final_draws=2)
 >>> attacked.image.shape
 (64, 64, 3)
 """

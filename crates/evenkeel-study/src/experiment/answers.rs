@@ -60,7 +60,7 @@ pub(super) fn of_rule(rule: &DefenceRule) -> Result<Vec<RuleAnswer>> {
     let named = rule.knobs.get(ANSWER).unwrap_or(&plain);
     let specs =
         named.0.iter().map(|name| Ok(AnswerSpec::named(&name.to_string())?)).collect::<Result<Vec<_>>>()?;
-    let reads = |spec: &AnswerSpec, name: &str| spec.knobs().any(|k| k.name == name || k.key == name);
+    let reads = |spec: &AnswerSpec, name: &str| spec.knobs().any(|k| k.is_called(name));
     if let Some((key, _, _)) = given.iter().find(|(_, name, _)| specs.iter().all(|spec| !reads(spec, name))) {
         let names: Vec<&str> = specs.iter().map(|spec| spec.name()).collect();
         let own: Vec<String> =

@@ -60,7 +60,7 @@ fn lists<'g, E: Entry>(spec: &Spec<E>, given: &'g Given) -> Result<Vec<List<'g, 
     let refuse = |words: String| Err(Error::Request(format!("{} {}: {words}", E::KIND, spec.name())));
     let mut all: Vec<List<'g, E::Settings>> = Vec::new();
     for (name, values) in given {
-        let Some(knob) = spec.knobs().find(|k| k.name == name || k.key == name) else {
+        let Some(knob) = spec.knobs().find(|k| k.is_called(name)) else {
             // the method says what is wrong with it
             spec.clone().assign(name, &values.0[0])?;
             continue;

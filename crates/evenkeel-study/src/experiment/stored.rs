@@ -38,7 +38,7 @@ fn read<E: Entry>(object: &Object) -> Result<(Spec<E>, bool)> {
     let own = [KIND, LABEL, TARGET, VIEWS, FOOLED_VIEWS, VIEW_SET];
     let mut older = false;
     for (key, value) in object.iter().filter(|(key, _)| !own.contains(&key.as_str())) {
-        match spec.knobs().any(|knob| knob.key == key || knob.name == key) {
+        match spec.knobs().any(|knob| knob.is_called(key)) {
             true if value.is_null() => {}
             true => spec.assign(key, &scalar(key, value)?)?,
             false => older = true,

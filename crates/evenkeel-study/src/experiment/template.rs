@@ -153,7 +153,7 @@ mod tests {
         for column in &columns[1..] {
             let crate::experiment::Threat::Attack(aimed) = &column.threat else { panic!("an attack") };
             let settings = aimed.attack.settings();
-            assert!(settings.draws <= 2 && settings.judge_draws <= 2, "{settings:?}");
+            assert!(settings.draws <= 2 && settings.final_draws <= 2, "{settings:?}");
             assert!(column.label != "apgd-t" || settings.targets == 2, "{settings:?}");
         }
     }

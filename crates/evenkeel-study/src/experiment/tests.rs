@@ -394,7 +394,7 @@ fn keys_hold_what_decides_and_nothing_else() {
     let (one, same, other) = (file("a.toml", "[1]"), file("b.toml", "[1]"), file("c.toml", "[2]"));
     assert_eq!(keys(&one), keys(&same));
     assert_ne!(keys(&one), keys(&other));
-    let many = "[[attack]]\nname = \"a\"\nkind = \"pgd\"\njudge_draws = 3\nsharpness = 2\n[[attack]]\nname = \"b\"\nkind = \"pgd\"\ndraws = 3";
+    let many = "[[attack]]\nname = \"a\"\nkind = \"pgd\"\nfinal_draws = 3\nsharpness = 2\n[[attack]]\nname = \"b\"\nkind = \"pgd\"\ndraws = 3";
     let design = design(&format!("{SMALL}{many}"));
     let work = |column: &str, row: &str| {
         let found =

@@ -112,7 +112,7 @@ impl Extent {
         let steps = if reads(attack, "steps") { settings.steps } else { 1 };
         let bare = Self { restarts: settings.restarts, steps, ..ONE };
         let Some(gradients) = gradients else { return bare };
-        let rounds = if settings.known_draw { 0 } else { settings.judge_draws.div_ceil(settings.draws) };
+        let rounds = if settings.known_draw { 0 } else { settings.final_draws.div_ceil(settings.draws) };
         Self { draws: settings.draws, gradients, warm_steps: settings.warm_steps, rounds, ..bare }
     }
 
@@ -123,13 +123,13 @@ impl Extent {
         if let Some(estimator) = attack.settings().aims_through().filter(|_| reads(&attack, "estimator")) {
             attack = attack.with("estimator", estimator.name())?;
         }
-        let judge_draws = self.rounds * self.draws;
+        let final_draws = self.rounds * self.draws;
         for (name, count) in [
             ("restarts", self.restarts),
             ("steps", self.steps),
             ("draws", self.draws),
             ("warm_steps", self.warm_steps),
-            ("judge_draws", judge_draws),
+            ("final_draws", final_draws),
         ] {
             if reads(&attack, name) {
                 attack = attack.with(name, count)?;

@@ -113,7 +113,7 @@ fn aware() -> Vec<AttackRule> {
         ("estimator", "identity".into()),
         ("draws", 2.into()),
         ("warm_steps", 20.into()),
-        ("judge_draws", 2.into()),
+        ("final_draws", 2.into()),
     ];
     vec![
         attack("through the pipeline", "apgd-ce", &through),

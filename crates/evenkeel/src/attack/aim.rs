@@ -23,7 +23,7 @@ pub(crate) struct Aim<'a> {
     draws: usize,
     known_seed: Option<u64>,
     sharpness: f32,
-    judge_draws: usize,
+    final_draws: usize,
 }
 
 impl<'a> Aim<'a> {
@@ -36,7 +36,7 @@ impl<'a> Aim<'a> {
             draws: settings.draws,
             known_seed: settings.known_draw.then_some(settings.seed),
             sharpness: settings.sharpness as f32,
-            judge_draws: settings.judge_draws,
+            final_draws: settings.final_draws,
         }
     }
 
@@ -102,7 +102,7 @@ impl<'a> Aim<'a> {
     pub(super) fn plan(&self, plan: Plan, settings: &AttackSettings) -> Result<Plan> {
         let Some((pipeline, _)) = self.through else { return Ok(plan) };
         let noisy = pipeline.is_random() && self.known_seed.is_none();
-        let rounds = if noisy { self.judge_draws.div_ceil(self.draws.max(1)) } else { 0 };
+        let rounds = if noisy { self.final_draws.div_ceil(self.draws.max(1)) } else { 0 };
         let finalists = if rounds > 0 { FINALISTS } else { 0 };
         let start = match settings.warm_steps {
             0 => plan.start.clone(),

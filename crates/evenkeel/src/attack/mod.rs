@@ -168,11 +168,11 @@ const fn alias(
 }
 
 fn identity(settings: &mut AttackSettings) {
-    *settings = AttackSettings { estimator: Some(Estimator::Identity), judge_draws: 0, ..settings.clone() };
+    *settings = AttackSettings { estimator: Some(Estimator::Identity), final_draws: 0, ..settings.clone() };
 }
 
 fn exact(settings: &mut AttackSettings) {
-    *settings = AttackSettings { estimator: Some(Estimator::Exact), judge_draws: 0, ..settings.clone() };
+    *settings = AttackSettings { estimator: Some(Estimator::Exact), final_draws: 0, ..settings.clone() };
 }
 
 /// Every attack.
@@ -296,7 +296,7 @@ impl Attack {
             known_draw: false,
             warm_steps: 0,
             sharpness: plain.sharpness,
-            judge_draws: plain.judge_draws,
+            final_draws: plain.final_draws,
             evade: 0.0,
             ..self.settings().clone()
         };

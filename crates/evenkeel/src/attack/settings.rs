@@ -64,7 +64,7 @@ pub struct AttackSettings {
     /// How sharp the tanh is that stands for a sign in the exact estimator.
     pub sharpness: f64,
     /// Fresh draws by which the best iterates are compared at the end; 0 keeps the iterate that did best on its own draws.
-    pub judge_draws: usize,
+    pub final_draws: usize,
     /// Weight of staying under the alarm's threshold.
     pub evade: f64,
     /// The views that `views-eot` wants fooled beside the image.
@@ -91,7 +91,7 @@ impl Default for AttackSettings {
             known_draw: false,
             warm_steps: 0,
             sharpness: 1.0,
-            judge_draws: 8,
+            final_draws: 8,
             evade: 0.0,
             views: NamedViews::named("vote").unwrap_or_else(|_| NamedViews::standard()),
             seed: 0,
@@ -131,7 +131,7 @@ impl AttackSettings {
 pub(super) const COMMON: [&str; 4] = ["epsilon", "norm", "restarts", "seed"];
 /// What an attack reads that can aim through a defence.
 pub(super) const THROUGH: [&str; 7] =
-    ["estimator", "draws", "known_draw", "warm_steps", "sharpness", "judge_draws", "evade"];
+    ["estimator", "draws", "known_draw", "warm_steps", "sharpness", "final_draws", "evade"];
 
 type K = Knob<AttackSettings>;
 
@@ -229,12 +229,13 @@ static KNOBS: [K; 19] = [
     )
     .symbol("k"),
     K::new(
-        "judge_draws",
+        "final_draws",
         Kind::Whole(0),
         "fresh draws by which the best iterates are compared at the end; 0 keeps the one that did best on the attack's own draws",
-        |s| &s.judge_draws,
-        |s| &mut s.judge_draws,
-    ),
+        |s| &s.final_draws,
+        |s| &mut s.final_draws,
+    )
+    .formerly("judge_draws"),
     K::new(
         "evade",
         Kind::Number(0.0, f64::INFINITY),

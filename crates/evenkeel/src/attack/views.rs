@@ -15,6 +15,6 @@ pub(super) fn eot(scenario: &Scenario<'_>, settings: &AttackSettings) -> Result<
     let pipeline = Pipeline::new(Arc::new(scenario.model.clone())).with_answer(answer);
     let through = Scenario { pipeline: Some(&pipeline), ..*scenario };
     let settings =
-        AttackSettings { estimator: Some(Estimator::Identity), judge_draws: 0, ..settings.clone() };
+        AttackSettings { estimator: Some(Estimator::Identity), final_draws: 0, ..settings.clone() };
     family::pgd(&through, &settings)
 }

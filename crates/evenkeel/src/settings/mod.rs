@@ -33,6 +33,8 @@ pub struct Knob<S> {
     pub symbol: &'static str,
     /// A command-line switch that sets this value: `("l2", "l2")` for `--l2`.
     pub switch: Option<(&'static str, &'static str)>,
+    /// A name it had before, which files and command lines may still use.
+    pub former: Option<&'static str>,
     get: fn(&S) -> &dyn Setting,
     get_mut: fn(&mut S) -> &mut dyn Setting,
 }
@@ -46,7 +48,7 @@ impl<S> Knob<S> {
         get: fn(&S) -> &dyn Setting,
         get_mut: fn(&mut S) -> &mut dyn Setting,
     ) -> Self {
-        Self { name, key: name, kind, help, symbol: name, switch: None, get, get_mut }
+        Self { name, key: name, kind, help, symbol: name, switch: None, former: None, get, get_mut }
     }
 
     /// The same knob under another key in files.
@@ -62,6 +64,16 @@ impl<S> Knob<S> {
     /// The same knob with a switch that sets a value of it.
     pub const fn switch(self, flag: &'static str, value: &'static str) -> Self {
         Self { switch: Some((flag, value)), ..self }
+    }
+
+    /// The same knob, which had another name before.
+    pub const fn formerly(self, name: &'static str) -> Self {
+        Self { former: Some(name), ..self }
+    }
+
+    /// Whether this is its name, its key in files, or the name it had before.
+    pub fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.key == name || self.former == Some(name)
     }
 
     /// Its value in settings; `None` if it is left to the entry.
@@ -228,9 +240,9 @@ impl<E: Entry> Spec<E> {
     /// As [`Spec::with`].
     pub fn assign(&mut self, name: &str, value: &Value) -> Result<()> {
         let place = format!("{} {}", E::KIND, self.name());
-        let Some(knob) = self.knobs().find(|k| k.name == name || k.key == name) else {
+        let Some(knob) = self.knobs().find(|k| k.is_called(name)) else {
             let own: Vec<_> = self.knobs().map(|k| k.name).collect();
-            let known = E::Settings::knobs().iter().any(|k| k.name == name || k.key == name);
+            let known = E::Settings::knobs().iter().any(|k| k.is_called(name));
             let what = if known { "does not read" } else { "has no setting" };
             return Err(Error::setting(place, format!("{what} `{name}`; it reads {}", own.join(", "))));
         };

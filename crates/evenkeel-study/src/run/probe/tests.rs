@@ -82,14 +82,14 @@ const SMALL: &str = r#"
     draws = 2
     warm_steps = 3
     restarts = 2
-    judge_draws = 5
+    final_draws = 5
 
     [[attack]]
     name = "ifgsm through the defence"
     kind = "ifgsm"
     estimator = "identity"
     restarts = 3
-    judge_draws = 3
+    final_draws = 3
 
     [[attack]]
     kind = "unrolled"
