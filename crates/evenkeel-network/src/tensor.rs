@@ -3,55 +3,19 @@
 //! Values are stored plainly, row by row, or, for feature maps inside the engine, channels last (see
 //! [`evenkeel_kernels::layout`]). The shape is the logical one, `[n, c, h, w]`, in both. Cloning shares the values.
 
+mod data;
+mod room;
+
 use std::fmt;
-use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use evenkeel_kernels::buffer::{Buffer, Flag, Plain, Pool, TooLarge};
 use evenkeel_kernels::layout::{self, stride};
 
 use crate::error::Fault;
+use crate::for_type;
 
-/// The types a tensor can hold. Half-precision floats are widened to [`DType::F32`] when they are loaded, 16-bit integers to
-/// [`DType::I32`], unsigned 32- and 64-bit ones to [`DType::I64`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum DType {
-    /// 32-bit float.
-    F32,
-    /// 64-bit float, used by the reference walk and by graphs that ask for it.
-    F64,
-    /// 32-bit integer.
-    I32,
-    /// 64-bit integer.
-    I64,
-    /// Unsigned byte.
-    U8,
-    /// Signed byte.
-    I8,
-    /// Truth value.
-    Bool,
-}
-
-impl DType {
-    /// Whether values of this type can carry a gradient.
-    pub fn is_float(self) -> bool {
-        matches!(self, DType::F32 | DType::F64)
-    }
-}
-
-impl fmt::Display for DType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            DType::F32 => "f32",
-            DType::F64 => "f64",
-            DType::I32 => "i32",
-            DType::I64 => "i64",
-            DType::U8 => "u8",
-            DType::I8 => "i8",
-            DType::Bool => "bool",
-        })
-    }
-}
+pub use data::{DType, Data, Element, Store};
+pub use room::{Limits, Room, checked_len};
 
 /// How a tensor's values lie in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -61,115 +25,6 @@ pub enum Layout {
     /// `[n][h][w][stride(c)]`, for f32 tensors of rank 4.
     ChannelsLast,
 }
-
-/// Values, either from a pool or from a vector.
-pub enum Store<T: Plain> {
-    /// Borrowed from a pool.
-    Pooled(Buffer<T>),
-    /// On their own.
-    Owned(Vec<T>),
-}
-
-impl<T: Plain> Deref for Store<T> {
-    type Target = [T];
-    fn deref(&self) -> &[T] {
-        match self {
-            Store::Pooled(buffer) => buffer,
-            Store::Owned(vector) => vector,
-        }
-    }
-}
-
-impl<T: Plain> DerefMut for Store<T> {
-    fn deref_mut(&mut self) -> &mut [T] {
-        match self {
-            Store::Pooled(buffer) => buffer,
-            Store::Owned(vector) => vector,
-        }
-    }
-}
-
-impl<T: Plain> From<Vec<T>> for Store<T> {
-    fn from(values: Vec<T>) -> Store<T> {
-        Store::Owned(values)
-    }
-}
-
-impl<T: Plain> From<Buffer<T>> for Store<T> {
-    fn from(values: Buffer<T>) -> Store<T> {
-        Store::Pooled(values)
-    }
-}
-
-/// The values of a tensor, by type.
-pub enum Data {
-    /// 32-bit floats.
-    F32(Store<f32>),
-    /// 64-bit floats.
-    F64(Store<f64>),
-    /// 32-bit integers.
-    I32(Store<i32>),
-    /// 64-bit integers.
-    I64(Store<i64>),
-    /// Unsigned bytes.
-    U8(Store<u8>),
-    /// Signed bytes.
-    I8(Store<i8>),
-    /// Truth values.
-    Bool(Store<Flag>),
-}
-
-/// Runs the same expression on the values of a [`Data`], whatever their type.
-#[macro_export]
-macro_rules! for_type {
-    ($data:expr, $values:ident => $body:expr) => {
-        match $data {
-            $crate::tensor::Data::F32($values) => $body,
-            $crate::tensor::Data::F64($values) => $body,
-            $crate::tensor::Data::I32($values) => $body,
-            $crate::tensor::Data::I64($values) => $body,
-            $crate::tensor::Data::U8($values) => $body,
-            $crate::tensor::Data::I8($values) => $body,
-            $crate::tensor::Data::Bool($values) => $body,
-        }
-    };
-}
-
-/// A type of value a tensor can hold.
-pub trait Element: Plain + Default + PartialEq + fmt::Debug {
-    /// Its name as a tensor type.
-    const DTYPE: DType;
-    /// Values as tensor data.
-    fn wrap(store: Store<Self>) -> Data;
-    /// The values, if the data is of this type.
-    fn store(data: &Data) -> Option<&Store<Self>>;
-    /// The values for writing, if the data is of this type.
-    fn store_mut(data: &mut Data) -> Option<&mut Store<Self>>;
-}
-
-macro_rules! element {
-    ($type:ty, $name:ident) => {
-        impl Element for $type {
-            const DTYPE: DType = DType::$name;
-            fn wrap(store: Store<Self>) -> Data {
-                Data::$name(store)
-            }
-            fn store(data: &Data) -> Option<&Store<Self>> {
-                if let Data::$name(store) = data { Some(store) } else { None }
-            }
-            fn store_mut(data: &mut Data) -> Option<&mut Store<Self>> {
-                if let Data::$name(store) = data { Some(store) } else { None }
-            }
-        }
-    };
-}
-element!(f32, F32);
-element!(f64, F64);
-element!(i32, I32);
-element!(i64, I64);
-element!(u8, U8);
-element!(i8, I8);
-element!(Flag, Bool);
 
 /// A shape, a type, and shared values. See the [module](self).
 #[derive(Clone)]
@@ -423,108 +278,6 @@ impl fmt::Debug for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ", self.describe())?;
         for_type!(&*self.data, values => f.debug_list().entries(values.iter().take(8)).finish())
-    }
-}
-
-/// The number of elements of a shape, unless it overflows. Zeros do not hide an overflow, so that any product of some of the
-/// dimensions is safe to form.
-pub fn checked_len(shape: &[usize]) -> Option<usize> {
-    let bound = shape.iter().try_fold(1usize, |len, &dim| len.checked_mul(dim.max(1)))?;
-    let countable = bound <= isize::MAX as usize / 8;
-    countable.then(|| if shape.contains(&0) { 0 } else { bound })
-}
-
-/// Bounds on what a network may use, so that a hostile model gets an error instead of the machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Bytes that folding constants at load may keep alive.
-    pub fold_bytes: usize,
-    /// Bytes that one network may keep alive while it runs, weights excluded.
-    pub run_bytes: usize,
-    /// Iterations that all Loop nodes of one call may make together.
-    pub loop_trips: u64,
-}
-
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits { fold_bytes: 256 << 20, run_bytes: 16 << 30, loop_trips: 100_000 }
-    }
-}
-
-/// Where operators get their memory: a pool under the run's limits, and a count of loop trips.
-#[derive(Clone, Debug)]
-pub struct Room {
-    pool: Pool,
-    trips_left: Arc<std::sync::atomic::AtomicU64>,
-    limits: Limits,
-}
-
-impl Room {
-    /// Room for one call, on this pool.
-    pub fn new(pool: Pool, limits: Limits) -> Room {
-        Room { pool, trips_left: Arc::new(limits.loop_trips.into()), limits }
-    }
-
-    /// The pool.
-    pub fn pool(&self) -> &Pool {
-        &self.pool
-    }
-
-    /// The limits of this call.
-    pub fn limits(&self) -> &Limits {
-        &self.limits
-    }
-
-    /// Counts one iteration of a Loop.
-    ///
-    /// # Errors
-    /// If the call has used up its trips.
-    pub fn count_trip(&self) -> Result<(), Fault> {
-        use std::sync::atomic::Ordering::Relaxed;
-        let spent = self.trips_left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_err();
-        if spent {
-            let limit = self.limits.loop_trips.min(i64::MAX as u64) as i64;
-            return Err(Fault::Work { what: "loop trips", asked: limit.saturating_add(1), limit });
-        }
-        Ok(())
-    }
-
-    /// A buffer of unspecified values.
-    ///
-    /// # Errors
-    /// If the limit would be passed.
-    pub fn take<T: Plain>(&self, len: usize) -> Result<Buffer<T>, Fault> {
-        Ok(self.pool.take(len)?)
-    }
-
-    /// The number of elements of a shape.
-    ///
-    /// # Errors
-    /// If it overflows.
-    pub fn len_of(&self, shape: &[usize]) -> Result<usize, Fault> {
-        let (live, ceiling) = (self.pool.live_bytes(), self.limits.run_bytes);
-        checked_len(shape).ok_or(Fault::Memory(TooLarge { asked: usize::MAX, live, ceiling }))
-    }
-
-    /// A plain tensor whose values `fill` writes. `fill` gets unspecified values and must write all of them.
-    ///
-    /// # Errors
-    /// If the limit would be passed.
-    pub fn tensor<T: Element>(&self, shape: &[usize], fill: impl FnOnce(&mut [T])) -> Result<Tensor, Fault> {
-        let mut buffer = self.take::<T>(self.len_of(shape)?)?;
-        fill(&mut buffer);
-        Ok(Tensor::new(shape, buffer))
-    }
-
-    /// A channels-last feature map whose values `fill` writes (padding lanes may be left).
-    ///
-    /// # Errors
-    /// If the limit would be passed.
-    pub fn feature_map(&self, shape: [usize; 4], fill: impl FnOnce(&mut [f32])) -> Result<Tensor, Fault> {
-        let [n, c, h, w] = shape;
-        let mut buffer = self.take::<f32>(self.len_of(&[n, h, w, stride(c)])?)?;
-        fill(&mut buffer);
-        Ok(Tensor::channels_last(shape, buffer))
     }
 }
 
