@@ -1,207 +1,27 @@
 //! Training a network: on rendered pictures or on a data set.
 
-use super::arguments as argument;
+use super::fit_arguments::{Arch, FineTuneArgs, FitArgs, NetworkArgs, OptimiserName, ScheduleName};
+use super::material::Material;
 use crate::adversary::Adversary;
-use crate::augment::Augmentation;
-use crate::batch::Pool;
 use crate::card::{self, Card};
-use crate::data::{ClassWeights, Part, Prepared, Source};
+use crate::data::ClassWeights;
 use crate::error::{Error, Result};
-use crate::goal::{Goal, Pixels, Task};
+use crate::goal::{Goal, Task};
 use crate::import::{self, Imported};
 use crate::net::Net;
 use crate::optimiser::{Rule, Schedule};
 use crate::train::Plan;
 use crate::{checkpoint, export, networks, score};
-use clap::{Args, ValueEnum};
+use clap::ValueEnum;
 use evenkeel::Random;
-use evenkeel_data::dataset::scenes::Split;
-use evenkeel_data::dataset::{Preparation, Request, Subset};
-use std::path::{Path, PathBuf};
-
-/// Architectures by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Arch {
-    /// 3x3 convolutions to 1/8, dilation 2 and 4 (segmenter)
-    Compact,
-    /// DRN-D-22 (segmenter)
-    #[value(name = "drn-d-22")]
-    DrnD22,
-    /// The small network that is shipped for the task
-    Small,
-}
-
-/// Optimisers by name.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum OptimiserName {
-    Adamw,
-    Sgd,
-}
-
-/// Schedules by name.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum ScheduleName {
-    Cosine,
-    Poly,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct FitArgs {
-    /// Where the network goes: NAME.onnx, or NAME.safetensors for the weights and NAME.onnx for the graph; the contract, card, checkpoint
-    /// and curves go beside it
-    #[arg(short, long, value_name = "FILE", value_parser = argument::output_file)]
-    output: PathBuf,
-    #[command(flatten, next_help_heading = "Data")]
-    data: DataArgs,
-    #[command(flatten, next_help_heading = "Network")]
-    network: NetworkArgs,
-    #[command(flatten, next_help_heading = "Augmentation")]
-    augmentation: AugmentationArgs,
-    #[command(flatten, next_help_heading = "Training")]
-    training: TrainingArgs,
-}
-
-#[derive(Debug, Args)]
-struct DataArgs {
-    /// What to train on: a kind of data set and its path (`evenkeel data check --help` lists the kinds), or `scenes` alone, the rendered pictures
-    #[arg(long, value_names = ["KIND", "PATH"], num_args = 1..=2, default_value = "scenes")]
-    data: Vec<String>,
-    /// The part of the data set to train on; each kind has its usual one
-    #[arg(long)]
-    split: Option<String>,
-    /// How many classes there are, where the layout does not say; by itself one more than the largest label
-    #[arg(long)]
-    classes: Option<usize>,
-    /// Names of the classes: a known set (cityscapes, voc, cifar10, …), or one by one with commas between them
-    #[arg(long, value_parser = argument::names)]
-    names: Option<NameList>,
-    /// Bring pictures to WIDTHxHEIGHT, or leave them `native`, instead of the kind's usual size
-    #[arg(long, value_parser = argument::size)]
-    size: Option<Preparation>,
-    /// Take at most this many samples
-    #[arg(long)]
-    limit: Option<usize>,
-    /// Score on another data set: its kind and path
-    #[arg(long, value_names = ["KIND", "PATH"], num_args = 2)]
-    held_out_data: Option<Vec<String>>,
-    /// The part of the data set to score on; without --held-out-data, a part of the one trained on
-    #[arg(long, value_name = "SPLIT")]
-    held_out_split: Option<String>,
-    /// Pictures held out of training to score on [default: a fifth and at most 200; 100 rendered]
-    #[arg(long, value_parser = argument::count)]
-    held_out: Option<usize>,
-    /// Gigabytes of decoded pictures kept in memory; those past it are read when they are drawn
-    #[arg(long, value_name = "GB", default_value_t = 4.0)]
-    memory: f64,
-    /// Pictures rendered to train on, with `--data scenes` [default: 3000, classifier 12000]
-    #[arg(long, value_parser = argument::count)]
-    pictures: Option<usize>,
-}
-
-/// Clap would take a vector for values given several times.
-type NameList = Vec<String>;
-
-#[derive(Debug, Args)]
-struct NetworkArgs {
-    /// Architecture [default: compact for a segmenter on a data set, else small]
-    #[arg(long)]
-    arch: Option<Arch>,
-    /// Channels after the first convolution; later ones have two and four times as many [default: compact 32, classifier 24]
-    #[arg(long, value_parser = argument::count)]
-    width: Option<usize>,
-    /// Begin with the weights of another run's checkpoint, where names and sizes are the same
-    #[arg(long, value_name = "CHECKPOINT")]
-    start: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-struct AugmentationArgs {
-    /// Size of the windows that are cut out of pictures [default: at most 256x256; 192x96 and 56x56 of rendered pictures]
-    #[arg(long, value_name = "WIDTHxHEIGHT", value_parser = argument::window)]
-    crop: Option<(usize, usize)>,
-    /// Shrink and enlarge windows by factors from LEAST to MOST [default: 0.75,1.75; rendered pictures 0.6,1.7, objects 0.6,1.3]
-    #[arg(long, value_name = "LEAST,MOST", value_parser = argument::range)]
-    scale: Option<(f32, f32)>,
-    /// Mirror no windows
-    #[arg(long)]
-    no_flip: bool,
-    /// Share of the windows that are turned by up to 15 degrees [default: 0; rendered pictures 0.35]
-    #[arg(long, value_name = "SHARE", value_parser = argument::share)]
-    turn: Option<f32>,
-    /// How far brightness, contrast and colours are shifted, 0 to 2
-    #[arg(long, value_name = "STRENGTH", default_value_t = 1.0, value_parser = argument::strength)]
-    colour: f32,
-}
-
-#[derive(Debug, Args)]
-struct TrainingArgs {
-    /// Steps of training [default: 3000 on rendered pictures; on a data set as many as --minutes have room for]
-    #[arg(long, value_parser = argument::count)]
-    steps: Option<usize>,
-    /// Stop after this many minutes; run again to go on [default: 60 on a data set]
-    #[arg(long, value_parser = argument::minutes)]
-    minutes: Option<f64>,
-    /// Stop before this step; run again to go on
-    #[arg(long, value_name = "STEP")]
-    until: Option<usize>,
-    /// Pictures in a batch [default: 8, classifier 64]
-    #[arg(long, value_parser = argument::batch)]
-    batch: Option<usize>,
-    /// Optimiser
-    #[arg(long, default_value = "adamw")]
-    optimiser: OptimiserName,
-    /// The highest learning rate [default: 3e-3, on a data set 2e-3; sgd 0.05]
-    #[arg(long, value_parser = argument::rate)]
-    rate: Option<f32>,
-    /// How the rate falls after its rise
-    #[arg(long, default_value = "cosine")]
-    schedule: ScheduleName,
-    /// Weight decay [default: 0.02; sgd 5e-4]
-    #[arg(long)]
-    decay: Option<f32>,
-    /// Weights of the classes in the loss: none, log (rare ones weigh more), or a number for each
-    #[arg(long, value_name = "RULE", value_parser = argument::class_weights)]
-    class_weights: Option<ClassWeights>,
-    /// Train on attacked pictures: PGD within this radius, 4/255 say
-    #[arg(long, value_name = "RADIUS", value_parser = argument::radius)]
-    adversarial: Option<f32>,
-    /// Steps of the adversary, from a random start; 1 is the cheap form
-    #[arg(long, default_value_t = 3, value_parser = argument::count)]
-    adversary_steps: usize,
-    /// Share of the loss on attacked pictures; clean ones have the rest
-    #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = argument::share)]
-    adversary_weight: f32,
-    /// Steps between scores on held-out pictures and checkpoints [default: 200 on rendered pictures, else a twentieth of all, or more if many are held out]
-    #[arg(long, value_parser = argument::count)]
-    every: Option<usize>,
-    /// The seed
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct FineTuneArgs {
-    /// The network to start from: ONNX or a checkpoint of an architecture of the zoo, with its contract beside it
-    network: PathBuf,
-    #[command(flatten)]
-    fit: FitArgs,
-}
+use std::path::PathBuf;
 
 /// Where a network comes from.
-enum Origin {
+pub(super) enum Origin {
     /// Random weights.
     Fresh(Arch),
     /// A file.
     File(Box<Imported>, PathBuf),
-}
-
-/// What to train and to score on, and what is known of it.
-struct Material {
-    goal: Goal,
-    train: Pool,
-    held_out: Pool,
-    amounts: Vec<u64>,
-    about: Vec<String>,
 }
 
 pub(super) fn run(task: Task, args: &FitArgs) -> Result<()> {
@@ -321,10 +141,6 @@ impl NetworkArgs {
 }
 
 impl FitArgs {
-    fn rendered(&self) -> bool {
-        self.data.data.len() == 1
-    }
-
     fn arch(&self, task: Task) -> Result<Arch> {
         let usual = if task == Task::Semantic && !self.rendered() { Arch::Compact } else { Arch::Small };
         let arch = self.network.arch.unwrap_or(usual);
@@ -339,116 +155,6 @@ impl FitArgs {
             return Err(Error::Setting(format!("--width has no meaning for the architecture {name}")));
         }
         Ok(arch)
-    }
-
-    fn material(&self, task: Task, origin: &Origin) -> Result<Material> {
-        let data = &self.data;
-        let [kind, path] = data.data.as_slice() else {
-            if matches!(origin, Origin::File(..)) {
-                return Err(Error::Setting("fine-tune wants --data KIND PATH".into()));
-            }
-            return self.rendered_material(task);
-        };
-        let (multiple, pixels, known) = match origin {
-            Origin::Fresh(_) => (8, Pixels::default(), None),
-            Origin::File(imported, _) => {
-                (imported.contract.input.multiple.max(8), imported.pixels, Some(&imported.classes))
-            }
-        };
-        let request = |split: &Option<String>, limit| Request {
-            split: split.clone(),
-            classes: data.classes.or(data.names.as_ref().or(known).map(Vec::len)),
-            subset: Subset { limit, ..Subset::default() },
-            preparation: data.size,
-        };
-        let train = Part { kind: kind.clone(), path: path.into(), request: request(&data.split, data.limit) };
-        let other = data.held_out_data.as_deref().unwrap_or(&data.data);
-        let apart = data.held_out_data.is_some() || data.held_out_split.is_some();
-        let held_out = apart.then(|| Part {
-            kind: other[0].clone(),
-            path: PathBuf::from(&other[1]),
-            request: request(&data.held_out_split, data.held_out),
-        });
-        eprintln!("reading {kind} {path}");
-        let source = Source {
-            task,
-            train,
-            held_out,
-            held_out_count: data.held_out.filter(|_| !apart),
-            names: data.names.clone(),
-            memory: (data.memory.max(0.0) * 1e9) as usize,
-            seed: self.training.seed,
-            multiple,
-            pixels,
-        };
-        let Prepared { mut goal, train, held_out, amounts, hash, blank } = source.prepare()?;
-        if let Some(known) = known.filter(|known| known.len() == goal.classes.len() && goal.numbered()) {
-            goal.classes.clone_from(known);
-        }
-        let folder =
-            |path: &str| Path::new(path).file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let mut about = vec![
-            format!(
-                "trained on {} pictures of {kind} `{}`, BLAKE3 of names, pixels and labels {hash}",
-                train.len(),
-                folder(path)
-            ),
-            match apart {
-                true => {
-                    format!("scored on {} pictures of {} `{}`", held_out.len(), other[0], folder(&other[1]))
-                }
-                false => format!("scored on {} pictures held out of it", held_out.len()),
-            },
-        ];
-        if blank > 0 {
-            eprintln!("{blank} pictures have nothing labelled");
-            about.push(format!("{blank} pictures have nothing labelled"));
-        }
-        let absent: Vec<&str> =
-            goal.classes.iter().zip(&amounts).filter(|(_, n)| **n == 0).map(|(name, _)| &**name).collect();
-        if !absent.is_empty() {
-            eprintln!("nothing to learn these classes from: {}", absent.join(", "));
-        }
-        eprintln!(
-            "{} pictures to train on, {} to score on, {} classes",
-            train.len(),
-            held_out.len(),
-            goal.classes.len()
-        );
-        let augmentation = self.augmentation(Augmentation {
-            scale: (0.75, 1.75),
-            turned: 0.0,
-            ..Augmentation::rendered(task)
-        });
-        Ok(Material { train: train.with(augmentation), goal, held_out, amounts, about })
-    }
-
-    fn rendered_material(&self, task: Task) -> Result<Material> {
-        let data = &self.data;
-        if data.data[0] != "scenes" {
-            return Err(Error::Setting(format!(
-                "--data {}: its path is missing; write --data {} PATH (only `scenes` has none)",
-                data.data[0], data.data[0]
-            )));
-        }
-        let goal = Goal::rendered(task);
-        eprintln!("rendering the scenes");
-        let usual = if task == Task::Classification { 12_000 } else { 3000 };
-        let train = Pool::render(&goal, Split::Train, data.pictures.unwrap_or(usual));
-        let train = train.with(self.augmentation(Augmentation::rendered(task)));
-        let held_out = Pool::render(&goal, Split::Val, data.held_out.unwrap_or(100));
-        let about = vec![format!("trained on {} rendered pictures", train.len())];
-        Ok(Material { goal, train, held_out, amounts: Vec::new(), about })
-    }
-
-    fn augmentation(&self, usual: Augmentation) -> Augmentation {
-        let args = &self.augmentation;
-        Augmentation {
-            scale: args.scale.unwrap_or(usual.scale),
-            turned: args.turn.unwrap_or(usual.turned),
-            flip: !args.no_flip,
-            colour: args.colour,
-        }
     }
 
     fn window(&self, goal: &Goal) -> (usize, usize) {

@@ -3,11 +3,14 @@
 mod arguments;
 mod bench;
 mod fit;
+mod fit_arguments;
 mod heads;
+mod material;
 
 use crate::error::Result;
 use crate::goal::Task;
 use clap::{Args, Subcommand};
+use fit_arguments::{FineTuneArgs, FitArgs};
 
 /// Train a network or its heads on your own data
 #[derive(Debug, Args)]
@@ -19,13 +22,13 @@ pub struct TrainArgs {
 #[derive(Debug, Subcommand)]
 enum What {
     /// A class for every pixel
-    Segmenter(Box<fit::FitArgs>),
+    Segmenter(Box<FitArgs>),
     /// A class for every image
-    Classifier(Box<fit::FitArgs>),
+    Classifier(Box<FitArgs>),
     /// The objects of an image, each with its mask
-    Instances(Box<fit::FitArgs>),
+    Instances(Box<FitArgs>),
     /// Go on with a segmenter or classifier of any origin, on your own data
-    FineTune(Box<fit::FineTuneArgs>),
+    FineTune(Box<FineTuneArgs>),
     /// Rotation and contrastive heads on a trained network's frozen features
     Heads(heads::HeadArgs),
     /// Time training steps
