@@ -124,16 +124,16 @@ class DRNSeg(nn.Module):
 class ASPP(nn.Module):
     def __init__(self, inp, rates):
         super().__init__()
-        looks = [nn.Sequential(*conv_norm(inp, 256, 1), nn.ReLU())]
-        looks += [nn.Sequential(*conv_norm(inp, 256, 3, 1, rate), nn.ReLU()) for rate in rates]
-        looks.append(nn.Sequential(nn.AdaptiveAvgPool2d(1), *conv_norm(inp, 256, 1), nn.ReLU()))
-        self.convs = nn.ModuleList(looks)
+        branches = [nn.Sequential(*conv_norm(inp, 256, 1), nn.ReLU())]
+        branches += [nn.Sequential(*conv_norm(inp, 256, 3, 1, rate), nn.ReLU()) for rate in rates]
+        branches.append(nn.Sequential(nn.AdaptiveAvgPool2d(1), *conv_norm(inp, 256, 1), nn.ReLU()))
+        self.convs = nn.ModuleList(branches)
         self.project = nn.Sequential(*conv_norm(1280, 256, 1), nn.ReLU())
 
     def forward(self, x):
-        looks = [look(x) for look in self.convs]
-        looks[4] = looks[4].expand_as(looks[0])
-        return self.project(torch.cat(looks, 1))
+        branches = [branch(x) for branch in self.convs]
+        branches[4] = branches[4].expand_as(branches[0])
+        return self.project(torch.cat(branches, 1))
 
 
 class PlusHead(nn.Module):
@@ -287,7 +287,7 @@ def aligned(x, like):
     return F.interpolate(x, like.shape[2:], mode="bilinear", align_corners=True)
 
 
-class Look(nn.Module):
+class Branch(nn.Module):
     def __init__(self, inp, kernel, dilation):
         super().__init__()
         self.atrous_conv, self.bn = conv_norm(inp, 256, kernel, 1, dilation)
@@ -300,14 +300,14 @@ class AlignedASPP(nn.Module):
     def __init__(self, inp):
         super().__init__()
         for i, (kernel, dilation) in enumerate(((1, 1), (3, 6), (3, 12), (3, 18)), 1):
-            setattr(self, f"aspp{i}", Look(inp, kernel, dilation))
+            setattr(self, f"aspp{i}", Branch(inp, kernel, dilation))
         self.global_avg_pool = nn.Sequential(nn.AdaptiveAvgPool2d(1), *conv_norm(inp, 256, 1), nn.ReLU())
         self.conv1, self.bn1 = conv_norm(1280, 256, 1)
 
     def forward(self, x):
-        looks = [self.aspp1(x), self.aspp2(x), self.aspp3(x), self.aspp4(x)]
-        looks.append(aligned(self.global_avg_pool(x), looks[-1]))
-        return F.relu(self.bn1(self.conv1(torch.cat(looks, 1))))
+        branches = [self.aspp1(x), self.aspp2(x), self.aspp3(x), self.aspp4(x)]
+        branches.append(aligned(self.global_avg_pool(x), branches[-1]))
+        return F.relu(self.bn1(self.conv1(torch.cat(branches, 1))))
 
 
 class Decoder(nn.Module):

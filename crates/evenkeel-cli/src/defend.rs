@@ -141,7 +141,7 @@ pub(crate) fn run(mut args: DefendArgs) -> Result<()> {
     let model = Arc::new(model);
     let network = &args.subject.model.model;
     let pipeline = match args.policy.load(network, &model, args.decided())? {
-        Some(policy) => args.policy.told(network, &policy, &model, &args.defence.heads.load()?)?,
+        Some(policy) => args.policy.announced(network, &policy, &model, &args.defence.heads.load()?)?,
         None => {
             if args.defence.defence.is_none() {
                 args.answer.answer.get_or_insert_with(|| AnswerSpec::usual().name().into());

@@ -135,15 +135,15 @@ fn nobody_reads(error: &anyhow::Error) -> bool {
     kind == Some(std::io::ErrorKind::BrokenPipe)
 }
 
-/// An error and its causes in one line; a cause that the error before it has already told is not told twice.
+/// An error and its causes in one line; a cause that the error before it holds already is left out.
 fn sentence(error: &anyhow::Error) -> String {
-    let mut told = String::new();
+    let mut line = String::new();
     for cause in error.chain().map(ToString::to_string) {
-        if told.is_empty() {
-            told = cause;
-        } else if !told.ends_with(&cause) {
-            told += &format!(": {cause}");
+        if line.is_empty() {
+            line = cause;
+        } else if !line.ends_with(&cause) {
+            line += &format!(": {cause}");
         }
     }
-    told
+    line
 }

@@ -56,7 +56,7 @@ impl PolicyArgs {
     }
 
     /// The pipeline of a policy to obey, which is named on standard error.
-    pub(crate) fn told(
+    pub(crate) fn announced(
         &self,
         network: &Path,
         policy: &Policy,

@@ -112,7 +112,7 @@ pub(crate) fn run(args: PredictArgs) -> Result<()> {
     pipeline.estimate = calibration.as_ref().map(|c| c.estimate_rule(args.delta)).transpose()?.flatten();
     let network = &args.subject.model.model;
     if let Some(policy) = args.policy.load(network, &model, args.decided())? {
-        let own = args.policy.told(network, &policy, &model, &heads()?)?;
+        let own = args.policy.announced(network, &policy, &model, &heads()?)?;
         pipeline = if args.seed == 0 { own } else { own.with_seed(args.seed) };
     } else if let (Some(flag), None) = (args.defence.heads.flag(), args.decided()) {
         bail!("{flag}: has no effect without --defence NAME, --detect or a policy");

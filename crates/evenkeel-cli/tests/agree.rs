@@ -45,8 +45,8 @@ fn contract(folder: &Path, network: &str, text: &str) {
 
 #[test]
 fn a_folder_of_answers_scores_what_a_study_says() {
-    let bench = tempfile::tempdir().unwrap();
-    let (here, mut random) = (bench.path(), Random::new(3));
+    let scratch = tempfile::tempdir().unwrap();
+    let (here, mut random) = (scratch.path(), Random::new(3));
     let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata");
     for (from, name) in [("cli", "segmenter"), ("cli", "classifier"), ("regression", "depth")] {
         std::fs::copy(testdata.join(from).join(format!("{name}.onnx")), here.join(format!("{name}.onnx")))
@@ -128,8 +128,8 @@ fn squares(red: (usize, usize), green: (usize, usize), pale: f32) -> Image {
 /// Objects are found in a letterbox and scored on the pictures as they came; the truth is partly missed, so that the figure is neither 0 nor 1.
 #[test]
 fn a_folder_of_instances_scores_what_a_study_says() {
-    let bench = tempfile::tempdir().unwrap();
-    let here = bench.path();
+    let scratch = tempfile::tempdir().unwrap();
+    let here = scratch.path();
     let network = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/cli/instances.onnx");
     std::fs::copy(network, here.join("net.onnx")).unwrap();
     std::fs::write(here.join("names.txt"), "red\ngreen\n").unwrap();

@@ -1,42 +1,24 @@
 //! The first hour with a network: the things that stopped new users, each once. Runs on the networks that come with the program.
 
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
+mod program;
+
+use std::process::{Command, Stdio};
 
 use evenkeel::image::Image;
-use serde_json::Value;
 
-fn evenkeel(folder: &Path, words: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_evenkeel"));
-    command.current_dir(folder).args(words).stdin(Stdio::null()).output().expect("the binary runs")
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-fn complained(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn lines(output: &Output) -> Vec<Value> {
-    said(output).lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
-}
+use program::{complained, cut_short, evenkeel, lines, picture, said};
 
 /// Four crops of scenes in `photos`, and one file that is cut short in `mixed` beside two of them.
-fn bench() -> tempfile::TempDir {
+fn scratch() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name);
     std::fs::create_dir(at("photos")).expect("made");
     std::fs::create_dir(at("mixed")).expect("made");
-    for k in 0..4usize {
-        let pixels = (0..3 * 64 * 64).map(|i| ((i * (k + 3) * 37) % 251) as f32 / 250.0).collect();
-        let image = Image::new(64, 64, pixels).expect("an image");
-        image.save_png(at(&format!("photos/p{k}.png"))).expect("written");
-        image.save_png(at(&format!("mixed/p{k}.png"))).expect("written");
+    for k in 0..4 {
+        picture(at(&format!("photos/p{k}.png")), (64, 64), k);
+        picture(at(&format!("mixed/p{k}.png")), (64, 64), k);
     }
-    let whole = std::fs::read(at("mixed/p1.png")).expect("read");
-    std::fs::write(at("mixed/p1.png"), &whole[..whole.len() / 2]).expect("written");
+    cut_short(at("mixed/p1.png"));
     folder
 }
 
@@ -44,17 +26,17 @@ const NET: &str = "embedded:classifier";
 
 #[test]
 fn one_broken_file_does_not_end_a_run_if_it_may_be_skipped() {
-    let bench = bench();
+    let scratch = scratch();
     for words in [
         &["predict", NET, "mixed"][..],
         &["detect", NET, "mixed"],
         &["corrupt", "mixed", "--corruption", "fog", "--out", "fog"],
     ] {
-        let stopped = evenkeel(bench.path(), words);
+        let stopped = evenkeel(scratch.path(), words);
         assert_eq!(stopped.status.code(), Some(2), "{words:?}");
         let complaint = complained(&stopped);
         assert!(complaint.contains("p1.png") && complaint.contains("--skip-bad"), "{complaint}");
-        let skipped = evenkeel(bench.path(), &[words, &["--skip-bad", "--json"]].concat());
+        let skipped = evenkeel(scratch.path(), &[words, &["--skip-bad", "--json"]].concat());
         assert_eq!(skipped.status.code(), Some(0), "{}", complained(&skipped));
         assert_eq!(lines(&skipped).len(), 3, "{words:?}");
         assert!(complained(&skipped).contains("skipped 1 of 4 images"), "{}", complained(&skipped));
@@ -63,9 +45,9 @@ fn one_broken_file_does_not_end_a_run_if_it_may_be_skipped() {
 
 #[test]
 fn images_are_chosen_by_limit_and_step_and_counted_as_images() {
-    let bench = bench();
+    let scratch = scratch();
     let count = |extra: &[&str]| {
-        let output = evenkeel(bench.path(), &[&["predict", NET, "photos", "--json"], extra].concat());
+        let output = evenkeel(scratch.path(), &[&["predict", NET, "photos", "--json"], extra].concat());
         let names: Vec<String> = lines(&output).iter().map(|line| line["image"].to_string()).collect();
         (names.len(), names.concat(), complained(&output))
     };
@@ -79,36 +61,36 @@ fn images_are_chosen_by_limit_and_step_and_counted_as_images() {
 
 #[test]
 fn data_sets_are_images_too() {
-    let bench = bench();
+    let scratch = scratch();
     let words = ["predict", NET, "scenes-objects:3@64x64", "--json"];
-    let output = evenkeel(bench.path(), &words);
+    let output = evenkeel(scratch.path(), &words);
     assert_eq!(lines(&output).len(), 3, "{}", complained(&output));
     let attacked =
-        evenkeel(bench.path(), &["attack", NET, "scenes-objects:2@64x64", "--steps", "2", "--json"]);
+        evenkeel(scratch.path(), &["attack", NET, "scenes-objects:2@64x64", "--steps", "2", "--json"]);
     assert_eq!(lines(&attacked).len(), 2, "{}", complained(&attacked));
 }
 
 #[test]
 fn an_alarm_is_exit_code_3() {
-    let bench = bench();
+    let scratch = scratch();
     let calibrated = evenkeel(
-        bench.path(),
+        scratch.path(),
         &["detect", NET, "--calibrate", "photos", "--calibration", "c.toml", "--false-alarms", "0.2"],
     );
     assert_eq!(calibrated.status.code(), Some(0), "{}", complained(&calibrated));
     let detect =
-        |file: &str| evenkeel(bench.path(), &["detect", NET, "photos", "--calibration", file, "--json"]);
+        |file: &str| evenkeel(scratch.path(), &["detect", NET, "photos", "--calibration", file, "--json"]);
     let calm = detect("c.toml");
     let alarms = lines(&calm).iter().filter(|line| line["alarm"] == true).count();
     assert_eq!(calm.status.code(), Some(if alarms > 0 { 3 } else { 0 }));
-    let text = std::fs::read_to_string(bench.path().join("c.toml")).expect("a calibration");
+    let text = std::fs::read_to_string(scratch.path().join("c.toml")).expect("a calibration");
     let low: String = text
         .lines()
         .map(|line| {
             if line.starts_with("threshold") { "threshold = -1.0\n".to_owned() } else { format!("{line}\n") }
         })
         .collect();
-    std::fs::write(bench.path().join("low.toml"), low).expect("written");
+    std::fs::write(scratch.path().join("low.toml"), low).expect("written");
     let loud = detect("low.toml");
     assert_eq!(loud.status.code(), Some(3), "{}", complained(&loud));
     assert!(!said(&loud).contains('\u{1b}'), "a pipe gets no colours");
@@ -117,9 +99,9 @@ fn an_alarm_is_exit_code_3() {
 
 #[test]
 fn defend_shows_the_evidence() {
-    let bench = bench();
+    let scratch = scratch();
     let words = ["defend", NET, "photos", "--limit", "2", "--defence-steps", "2", "--out", "safe", "--json"];
-    let output = evenkeel(bench.path(), &words);
+    let output = evenkeel(scratch.path(), &words);
     assert_eq!(output.status.code(), Some(0), "{}", complained(&output));
     for line in lines(&output) {
         assert_eq!(line["defended"], true, "{line}");
@@ -127,16 +109,16 @@ fn defend_shows_the_evidence() {
         assert!(line["prediction"]["name"].is_string(), "{line}");
     }
     assert!(
-        bench.path().join("safe/p0.defended.png").is_file()
-            && bench.path().join("safe/p1.overlay.png").is_file()
+        scratch.path().join("safe/p0.defended.png").is_file()
+            && scratch.path().join("safe/p1.overlay.png").is_file()
     );
-    let told = said(&evenkeel(bench.path(), &["defend", NET, "photos/p0.png", "--defence-steps", "1"]));
+    let told = said(&evenkeel(scratch.path(), &["defend", NET, "photos/p0.png", "--defence-steps", "1"]));
     assert!(told.contains("before") && told.contains("after") && told.contains("defended"), "{told}");
 }
 
 #[test]
 fn flags_without_effect_are_refused() {
-    let bench = bench();
+    let scratch = scratch();
     let cases: [(&[&str], &str); 6] = [
         (&["predict", NET, "photos", "--defence-epsilon", "2/255"], "--defence-epsilon"),
         (&["predict", NET, "photos", "--format", "jpeg"], "--out"),
@@ -146,7 +128,7 @@ fn flags_without_effect_are_refused() {
         (&["attack", NET, "photos", "--answer-views", "votes"], "--answer"),
     ];
     for (words, expected) in cases {
-        let output = evenkeel(bench.path(), words);
+        let output = evenkeel(scratch.path(), words);
         assert_eq!(output.status.code(), Some(2), "{words:?}: {}", said(&output));
         assert!(complained(&output).contains(expected), "{words:?}: {}", complained(&output));
     }
@@ -154,18 +136,19 @@ fn flags_without_effect_are_refused() {
 
 #[test]
 fn labels_are_a_class_a_table_or_folders() {
-    let bench = bench();
-    std::fs::write(bench.path().join("truth.csv"), "file,class\np0.png,bus\np1.png,car\n").expect("written");
+    let scratch = scratch();
+    std::fs::write(scratch.path().join("truth.csv"), "file,class\np0.png,bus\np1.png,car\n")
+        .expect("written");
     for class in ["bus", "car"] {
-        std::fs::create_dir_all(bench.path().join("sorted").join(class)).expect("made");
+        std::fs::create_dir_all(scratch.path().join("sorted").join(class)).expect("made");
     }
-    std::fs::copy(bench.path().join("photos/p0.png"), bench.path().join("sorted/bus/p0.png"))
+    std::fs::copy(scratch.path().join("photos/p0.png"), scratch.path().join("sorted/bus/p0.png"))
         .expect("copied");
-    std::fs::copy(bench.path().join("photos/p1.png"), bench.path().join("sorted/car/p1.png"))
+    std::fs::copy(scratch.path().join("photos/p1.png"), scratch.path().join("sorted/car/p1.png"))
         .expect("copied");
     let scores = |images: &[&str], labels: &str| {
         let words = [&["attack", NET], images, &["--labels", labels, "--steps", "1", "--json"]].concat();
-        let output = evenkeel(bench.path(), &words);
+        let output = evenkeel(scratch.path(), &words);
         assert_eq!(output.status.code(), Some(0), "{labels}: {}", complained(&output));
         let lines = lines(&output);
         lines.iter().map(|line| line["score_before"].to_string()).collect::<Vec<_>>()
@@ -178,28 +161,28 @@ fn labels_are_a_class_a_table_or_folders() {
 
 #[test]
 fn attacked_images_and_pictures_for_people_are_apart() {
-    let bench = bench();
+    let scratch = scratch();
     let words =
         ["attack", NET, "photos", "--limit", "1", "--target", "bus", "--steps", "3", "--out", "attacked"];
-    let output = evenkeel(bench.path(), &words);
+    let output = evenkeel(scratch.path(), &words);
     assert_eq!(output.status.code(), Some(0), "{}", complained(&output));
     assert!(said(&output).contains("target bus"), "{}", said(&output));
-    assert!(bench.path().join("attacked/images/p0.png").is_file());
-    assert!(bench.path().join("attacked/pictures/p0.answer.png").is_file());
-    let again = evenkeel(bench.path(), &["predict", NET, "attacked/images", "--json"]);
+    assert!(scratch.path().join("attacked/images/p0.png").is_file());
+    assert!(scratch.path().join("attacked/pictures/p0.answer.png").is_file());
+    let again = evenkeel(scratch.path(), &["predict", NET, "attacked/images", "--json"]);
     assert_eq!(lines(&again).len(), 1, "the folder of images holds images only");
 }
 
 #[test]
 fn views_are_shown_on_a_screen_with_their_answers() {
-    let bench = bench();
+    let scratch = scratch();
     for (net, image) in [(NET, "photos/p0.png"), ("embedded:segmenter", "photos/p1.png")] {
-        let output = evenkeel(bench.path(), &["inspect-views", net, image, "--json"]);
+        let output = evenkeel(scratch.path(), &["inspect-views", net, image, "--json"]);
         assert_eq!(output.status.code(), Some(0), "{}", complained(&output));
         let line = &lines(&output)[0];
         assert!(line["views"][0]["says"].is_string(), "{line}");
         let sheet =
-            Image::load(bench.path().join(line["saved"].as_str().expect("a name"))).expect("a picture");
+            Image::load(scratch.path().join(line["saved"].as_str().expect("a name"))).expect("a picture");
         assert!(sheet.height() <= 1200 && sheet.width() <= 1920, "{:?}", sheet.size());
     }
 }
@@ -220,9 +203,9 @@ fn completions_and_manual_pages_are_made_from_the_commands() {
 #[cfg(unix)]
 #[test]
 fn an_interrupt_ends_with_130() {
-    let bench = bench();
+    let scratch = scratch();
     let mut command = Command::new(env!("CARGO_BIN_EXE_evenkeel"));
-    command.current_dir(bench.path()).args(["attack", NET, "photos", "--steps", "100000"]);
+    command.current_dir(scratch.path()).args(["attack", NET, "photos", "--steps", "100000"]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
     std::thread::sleep(std::time::Duration::from_millis(1500));
     let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");

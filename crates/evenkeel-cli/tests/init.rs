@@ -1,21 +1,10 @@
 //! `evenkeel model init` as a person uses it on a network of their own: proposals with reasons, presets, names, sizes, and every question at once.
 
+mod program;
+
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
 
-/// Runs with no terminal and nothing to read, so that a question that waits would hang or fail.
-fn evenkeel(folder: &Path, words: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_evenkeel"));
-    command.current_dir(folder).args(words).stdin(Stdio::null()).output().expect("the binary runs")
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-fn complained(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
+use program::{complained, evenkeel, said};
 
 /// A folder with one of the exports in it, as `net.onnx`.
 fn export(name: &str) -> tempfile::TempDir {

@@ -39,7 +39,7 @@ fn picture() -> Image {
 }
 
 /// A folder with the network, its contract, the picture and its annotations.
-fn bench() -> tempfile::TempDir {
+fn scratch() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let network: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/cli/instances.onnx");
@@ -68,9 +68,9 @@ fn bench() -> tempfile::TempDir {
 
 #[test]
 fn what_is_found_scores_fully() {
-    let bench = bench();
+    let scratch = scratch();
     let flags = ["predict", "net.onnx", "000042.png", "--results", "found.json", "--out", "out", "--json"];
-    let said = report(bench.path(), &flags);
+    let said = report(scratch.path(), &flags);
     let names: Vec<&str> = said["prediction"]["instances"]
         .as_array()
         .unwrap()
@@ -78,32 +78,32 @@ fn what_is_found_scores_fully() {
         .map(|i| i["name"].as_str().unwrap())
         .collect();
     assert_eq!(names, ["red", "green"]);
-    assert!(bench.path().join("out/000042.overlay.png").is_file());
-    let scored = works(bench.path(), &["score", "instances", "truth.json", "found.json", "--json"]);
+    assert!(scratch.path().join("out/000042.overlay.png").is_file());
+    let scored = works(scratch.path(), &["score", "instances", "truth.json", "found.json", "--json"]);
     let scored: Value = serde_json::from_str(&scored).unwrap();
     let precision = scored["figures"]["AP"].as_f64().unwrap();
     assert!(precision > 0.999, "masks go back through the letterbox to the pixel: {precision}");
-    assert!(works(bench.path(), &["predict", "net.onnx", "000042.png"]).contains("1 red, 1 green"));
+    assert!(works(scratch.path(), &["predict", "net.onnx", "000042.png"]).contains("1 red, 1 green"));
 }
 
 #[test]
 fn attacks_hide_everything_or_one_class() {
-    let bench = bench();
+    let scratch = scratch();
     let budget = ["--epsilon", "120/255", "--step-size", "20/255", "--steps", "12", "--json"];
     let mut args = vec!["attack", "net.onnx", "000042.png", "--labels", "truth.json", "--out", "out"];
     args.extend(budget);
-    let all = report(bench.path(), &args);
+    let all = report(scratch.path(), &args);
     assert_eq!(all["score_before"], 1.0);
     assert!(all["score_after"].as_f64().unwrap() < 0.5, "{all}");
-    assert!(bench.path().join("out/pictures/000042.answer.png").is_file());
+    assert!(scratch.path().join("out/pictures/000042.answer.png").is_file());
     let mut args = vec!["attack", "net.onnx", "000042.png", "--target", "vanish:red"];
     args.extend(budget);
-    let one = report(bench.path(), &args);
+    let one = report(scratch.path(), &args);
     let left = one["after"]["instances"].as_array().unwrap();
     assert!(left.len() == 1 && left[0]["name"] == "green", "{one}");
     let mut args = vec!["attack", "net.onnx", "000042.png", "--target", "recast:red:green"];
     args.extend(["--epsilon", "230/255", "--step-size", "40/255", "--steps", "12", "--json"]);
-    let turned = report(bench.path(), &args);
+    let turned = report(scratch.path(), &args);
     let names: Vec<_> =
         turned["after"]["instances"].as_array().unwrap().iter().map(|i| i["name"].clone()).collect();
     assert_eq!(names, ["green", "green"], "{turned}");
@@ -111,17 +111,17 @@ fn attacks_hide_everything_or_one_class() {
 
 #[test]
 fn defences_detection_and_views_take_several_feature_maps() {
-    let bench = bench();
+    let scratch = scratch();
     let flags =
         ["predict", "net.onnx", "000042.png", "--defence", "equivariance", "--defence-steps", "2", "--json"];
-    assert_eq!(report(bench.path(), &flags)["defended"], true);
-    let seen = report(bench.path(), &["detect", "net.onnx", "000042.png", "--json"]);
+    assert_eq!(report(scratch.path(), &flags)["defended"], true);
+    let seen = report(scratch.path(), &["detect", "net.onnx", "000042.png", "--json"]);
     assert!(seen["score"].as_f64().unwrap() >= 0.0 && seen["expected_error"].is_null(), "{seen}");
-    assert!(works(bench.path(), &["inspect-views", "net.onnx", "000042.png"]).contains("1 red, 1 green"));
+    assert!(works(scratch.path(), &["inspect-views", "net.onnx", "000042.png"]).contains("1 red, 1 green"));
     let flags = ["attack", "net.onnx", "000042.png", "--attack", "cw"];
-    let (fine, _, complaint) = evenkeel(bench.path(), &flags);
+    let (fine, _, complaint) = evenkeel(scratch.path(), &flags);
     assert!(!fine && complaint.contains("its own loss"), "{complaint}");
     let (fine, _, complaint) =
-        evenkeel(bench.path(), &["attack", "net.onnx", "000042.png", "--target", "vanish:blue"]);
+        evenkeel(scratch.path(), &["attack", "net.onnx", "000042.png", "--target", "vanish:blue"]);
     assert!(!fine && complaint.contains("blue"), "{complaint}");
 }

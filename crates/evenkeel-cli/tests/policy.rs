@@ -21,7 +21,7 @@ fn json(folder: &Path, args: &[&str]) -> Value {
 }
 
 /// A folder with a network, its contract and a picture.
-fn bench() -> (tempfile::TempDir, Model) {
+fn scratch() -> (tempfile::TempDir, Model) {
     let folder = tempfile::tempdir().unwrap();
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/cli");
     let network: PathBuf = folder.path().join("net.onnx");
@@ -37,7 +37,7 @@ fn bench() -> (tempfile::TempDir, Model) {
 
 #[test]
 fn predict_and_detect_obey_the_policy_beside_the_network() {
-    let (folder, model) = bench();
+    let (folder, model) = scratch();
     let at = folder.path();
     let alarm = |threshold: f64| {
         let detector = DetectorSpec::named("variance").unwrap();
@@ -61,7 +61,7 @@ fn predict_and_detect_obey_the_policy_beside_the_network() {
 
 #[test]
 fn what_cannot_be_obeyed_is_refused_in_a_sentence() {
-    let (folder, model) = bench();
+    let (folder, model) = scratch();
     let at = folder.path();
     let refused = |args: &[&str]| {
         let output = evenkeel(at, args);

@@ -45,7 +45,7 @@ const INIT: [&str; 18] = [
 ];
 
 /// A folder with the depth network, its contract, two scenes and their depths.
-fn bench() -> tempfile::TempDir {
+fn scratch() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for name in ["depth.onnx", "scene_0.png", "scene_1.png", "scene_0.npy", "scene_1.npy"] {
         std::fs::copy(testdata(name), folder.path().join(name)).unwrap();
@@ -79,8 +79,8 @@ fn one_channel_is_refused_as_classes() {
 /// Values exactly as .npy, to a step as 16-bit PNG, a picture with a scale bar; and PGD at 2/255 at least triples the error.
 #[test]
 fn depths_are_written_and_attacked() {
-    let bench = bench();
-    let at = bench.path();
+    let scratch = scratch();
+    let at = scratch.path();
     let said = works(at, &["predict", "depth.onnx", "scene_0.png", "scene_1.png", "--out", "out", "--json"]);
     let first: Value = serde_json::from_str(said.lines().next().unwrap()).unwrap();
     assert_eq!(first["prediction"]["unit"], "m");

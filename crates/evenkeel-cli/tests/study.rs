@@ -56,7 +56,7 @@ fn refused(folder: &Path, args: &[&str]) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-fn bench(experiment: &str) -> tempfile::TempDir {
+fn scratch(experiment: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("my.toml"), experiment).unwrap();
     folder
@@ -69,8 +69,8 @@ fn records(folder: &Path) -> [Vec<u8>; 2] {
 
 #[test]
 fn killed_at_twenty_moments_and_resumed_it_comes_to_the_same_records() {
-    let bench = bench(SMALL);
-    let here = bench.path();
+    let scratch = scratch(SMALL);
+    let here = scratch.path();
     works(here, &["study", "run", "my.toml", "--threads", "1", "--out", "whole"]);
     let whole = records(&here.join("whole"));
     let mut random = Random::new(5);
@@ -109,8 +109,8 @@ fn killed_at_twenty_moments_and_resumed_it_comes_to_the_same_records() {
 
 #[test]
 fn shards_merge_to_the_same_records_and_gaps_are_named() {
-    let bench = bench(SMALL);
-    let here = bench.path();
+    let scratch = scratch(SMALL);
+    let here = scratch.path();
     works(here, &["study", "run", "my.toml", "--out", "whole"]);
     for shard in ["1", "2", "3"] {
         let said =
@@ -129,8 +129,8 @@ fn shards_merge_to_the_same_records_and_gaps_are_named() {
 /// As an array of jobs does it: the last one to end writes the tables, whichever it is.
 #[test]
 fn shards_that_run_at_once_in_one_folder_come_to_the_same_tables() {
-    let bench = bench(SMALL);
-    let here = bench.path();
+    let scratch = scratch(SMALL);
+    let here = scratch.path();
     works(here, &["study", "run", "my.toml", "--out", "whole"]);
     let run = |shard: &str| {
         let args = ["study", "run", "my.toml", "--threads", "1", "--out", "both", "--shard", shard];
@@ -145,8 +145,8 @@ fn shards_that_run_at_once_in_one_folder_come_to_the_same_tables() {
 
 #[test]
 fn tables_do_not_depend_on_who_reads_and_say_what_was_asked_last() {
-    let bench = bench(SMALL);
-    let here = bench.path();
+    let scratch = scratch(SMALL);
+    let here = scratch.path();
     let program = env!("CARGO_BIN_EXE_evenkeel");
     let shell = |script: &str| {
         let script = script.replace("evenkeel", program);
@@ -179,8 +179,8 @@ fn tables_do_not_depend_on_who_reads_and_say_what_was_asked_last() {
 
 #[test]
 fn a_changed_setting_runs_only_what_it_changes() {
-    let bench = bench(SMALL);
-    let here = bench.path();
+    let scratch = scratch(SMALL);
+    let here = scratch.path();
     let made = |said: &str| said.split_whitespace().next().unwrap().parse::<usize>().unwrap();
     let first = made(&works(here, &["study", "run", "my.toml", "--limit", "2"]));
     assert_eq!(made(&works(here, &["study", "run", "my.toml", "--limit", "2"])), 0);
@@ -194,8 +194,8 @@ fn a_changed_setting_runs_only_what_it_changes() {
 
 #[test]
 fn a_torn_log_and_a_damaged_one_are_told_and_made_good() {
-    let bench = bench(SMALL);
-    let here = bench.path();
+    let scratch = scratch(SMALL);
+    let here = scratch.path();
     works(here, &["study", "run", "my.toml", "--limit", "2"]);
     let whole = records(&here.join("small.study"));
     let log = here.join("small.study/shard-1-of-1.log");
@@ -214,13 +214,13 @@ fn a_torn_log_and_a_damaged_one_are_told_and_made_good() {
 }
 
 #[test]
-fn a_network_changed_midway_is_told_and_nothing_is_lost() {
+fn a_network_changed_midway_is_reported_and_nothing_is_lost() {
     let file = |ending: &str| {
         let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../evenkeel/models");
         std::fs::read(models.join(format!("scenes_classifier.{ending}"))).unwrap()
     };
-    let bench = bench(&SMALL.replace("embedded:classifier", "net.onnx"));
-    let here = bench.path();
+    let scratch = scratch(&SMALL.replace("embedded:classifier", "net.onnx"));
+    let here = scratch.path();
     std::fs::write(here.join("net.onnx"), file("onnx")).unwrap();
     std::fs::write(here.join("net.evenkeel.toml"), file("evenkeel.toml")).unwrap();
     works(here, &["study", "run", "my.toml", "--limit", "1"]);
@@ -237,9 +237,9 @@ fn a_network_changed_midway_is_told_and_nothing_is_lost() {
 }
 
 #[test]
-fn folders_and_disks_that_fail_are_told_in_a_sentence() {
-    let bench = bench(SMALL);
-    let here = bench.path();
+fn folders_and_disks_that_fail_are_reported_in_a_sentence() {
+    let scratch = scratch(SMALL);
+    let here = scratch.path();
     let said = refused(here, &["study", "run", "my.toml", "--out", "/proc/no-such-place"]);
     assert!(said.contains("/proc/no-such-place") && said.contains("--out"), "{said}");
     // files of this process may grow to 16 blocks of 1024 bytes; the signal that would end it is ignored, so writes fail
@@ -257,8 +257,8 @@ fn folders_and_disks_that_fail_are_told_in_a_sentence() {
 
 #[test]
 fn two_runs_of_one_shard_do_not_meet() {
-    let bench = bench(SMALL);
-    let here = bench.path();
+    let scratch = scratch(SMALL);
+    let here = scratch.path();
     let mut first = evenkeel(here, &["study", "run", "my.toml", "--threads", "1"])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -279,8 +279,8 @@ fn two_runs_of_one_shard_do_not_meet() {
 #[test]
 #[cfg(unix)]
 fn asked_to_stop_it_says_how_to_go_on() {
-    let bench = bench(SMALL);
-    let here = bench.path();
+    let scratch = scratch(SMALL);
+    let here = scratch.path();
     let run = evenkeel(here, &["study", "run", "my.toml", "--threads", "1", "--save-images"])
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -304,8 +304,8 @@ fn asked_to_stop_it_says_how_to_go_on() {
 #[test]
 #[cfg(target_os = "linux")]
 fn nohup_keeps_it_running() {
-    let bench = bench(SMALL);
-    let here = bench.path();
+    let scratch = scratch(SMALL);
+    let here = scratch.path();
     let script = format!("exec nohup {} study run my.toml --threads 1", env!("CARGO_BIN_EXE_evenkeel"));
     let mut run = Command::new("bash")
         .args(["-c", &script])
@@ -325,8 +325,8 @@ fn nohup_keeps_it_running() {
 
 #[test]
 fn every_template_runs_on_what_comes_with_the_program() {
-    let bench = bench(SMALL);
-    let here = bench.path();
+    let scratch = scratch(SMALL);
+    let here = scratch.path();
     let list = works(here, &["study", "new", "--list"]);
     let names: Vec<&str> = list.lines().filter_map(|line| line.split_whitespace().next()).collect();
     for needed in
@@ -347,8 +347,8 @@ fn every_template_runs_on_what_comes_with_the_program() {
 
 #[test]
 fn a_plan_counts_and_a_report_is_one_page_with_its_tables() {
-    let bench = bench(SMALL);
-    let here = bench.path();
+    let scratch = scratch(SMALL);
+    let here = scratch.path();
     let plan = works(here, &["study", "plan", "my.toml", "--threads", "2"]);
     assert!(
         plan.contains("26 cells") && plan.contains("forward passes") && plan.contains("memory"),
@@ -387,8 +387,8 @@ fn planned(here: &Path, out: &str) -> usize {
 
 #[test]
 fn work_items_killed_and_run_again_come_to_the_records_of_one_process() {
-    let bench = bench(SMALL);
-    let here = bench.path();
+    let scratch = scratch(SMALL);
+    let here = scratch.path();
     works(here, &["study", "run", "my.toml", "--threads", "1", "--out", "whole"]);
     let items = planned(here, "items.study");
     assert!(items > 5, "{items}");
@@ -423,8 +423,8 @@ fn work_items_killed_and_run_again_come_to_the_records_of_one_process() {
 
 #[test]
 fn a_work_item_of_another_experiment_is_refused_and_a_cluster_is_planned() {
-    let bench = bench(SMALL);
-    let here = bench.path();
+    let scratch = scratch(SMALL);
+    let here = scratch.path();
     let args = ["study", "plan", "my.toml", "--items", "items", "--cluster", "100x8", "--mtbf", "10"];
     let told = works(here, &args);
     for words in ["core-hours", "stored", "the slowest cell", "without failures", "on 100 machines of 8"] {

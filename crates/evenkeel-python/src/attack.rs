@@ -148,10 +148,10 @@ pub(crate) fn attack<'py>(
         let assault = Assault { model, pipeline, attacks, views };
         call.each(cases, |case| assault.on(&case))
     })?;
-    made.into_iter().map(|attacked| told(py, &own, attacked)).collect()
+    made.into_iter().map(|attacked| as_dict(py, &own, attacked)).collect()
 }
 
-fn told<'py>(py: Python<'py>, model: &Arc<Model>, attacked: Attacked) -> PyResult<Bound<'py, PyDict>> {
+fn as_dict<'py>(py: Python<'py>, model: &Arc<Model>, attacked: Attacked) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("attack", attacked.name)?;
     let size = attacked.image.size();

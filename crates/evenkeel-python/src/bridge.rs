@@ -37,7 +37,7 @@ impl PyExecutor {
 }
 
 /// What a call into Python raised, as an error of the network.
-fn told<T>(outcome: PyResult<T>) -> Result<T> {
+fn of_python<T>(outcome: PyResult<T>) -> Result<T> {
     outcome.map_err(Error::network)
 }
 
@@ -64,7 +64,7 @@ fn values(array: &Bound<'_, PyAny>) -> PyResult<(Vec<usize>, Vec<f32>)> {
 
 /// For each of `inputs` inputs, its `names` tensors.
 fn tensors(answer: &Bound<'_, PyAny>, inputs: usize, names: &[&str]) -> Result<Vec<Vec<Tensor>>> {
-    let rows: Vec<Vec<Bound<'_, PyAny>>> = told(answer.extract())?;
+    let rows: Vec<Vec<Bound<'_, PyAny>>> = of_python(answer.extract())?;
     if rows.len() != inputs {
         return Err(Error::mismatch(
             "answers of a network in Python (one list for each input)",
@@ -122,7 +122,7 @@ fn row_of<'py>(py: Python<'py>, shapes: &Shapes, own: Cotangents) -> Result<Boun
             values.map(|values| array_of(py, shape, values)).transpose()
         };
     let arrays = row.into_iter().zip(shapes).map(array).collect::<PyResult<Vec<_>>>();
-    told(arrays.and_then(|arrays| PyList::new(py, arrays)))
+    of_python(arrays.and_then(|arrays| PyList::new(py, arrays)))
 }
 
 impl PyTape {
@@ -133,8 +133,8 @@ impl PyTape {
         Python::attach(|py| {
             let rows = self.shapes.iter().zip(cotangents).map(|(shapes, own)| row_of(py, shapes, own));
             let rows = rows.collect::<Result<Vec<_>>>()?;
-            let answer = told(self.pullback.bind(py).call1((rows,)))?;
-            let all: Vec<Bound<'_, PyAny>> = told(answer.extract())?;
+            let answer = of_python(self.pullback.bind(py).call1((rows,)))?;
+            let all: Vec<Bound<'_, PyAny>> = of_python(answer.extract())?;
             if all.len() != self.lengths.len() {
                 return Err(Error::mismatch(
                     "gradients of a network in Python",
@@ -143,7 +143,7 @@ impl PyTape {
                 ));
             }
             let one = |(array, length): (&Bound<'_, PyAny>, &usize)| {
-                let (_, data) = told(values(array))?;
+                let (_, data) = of_python(values(array))?;
                 match data.len() == *length {
                     true => Ok(data),
                     false => Err(Error::mismatch(
@@ -174,9 +174,10 @@ impl PyExecutor {
     fn traced(&self, inputs: Vec<Tensor>, names: &[&str]) -> Result<(Vec<Vec<Tensor>>, PyTape)> {
         let lengths: Vec<usize> = inputs.iter().map(Tensor::len).collect();
         Python::attach(|py| {
-            let given = told(inputs_of(py, inputs).and_then(|inputs| Ok((inputs, names_of(py, names)?))))?;
-            let answer = told(self.object.bind(py).call_method1("trace", given))?;
-            let (answer, pullback): (Bound<'_, PyAny>, Bound<'_, PyAny>) = told(answer.extract())?;
+            let given =
+                of_python(inputs_of(py, inputs).and_then(|inputs| Ok((inputs, names_of(py, names)?))))?;
+            let answer = of_python(self.object.bind(py).call_method1("trace", given))?;
+            let (answer, pullback): (Bound<'_, PyAny>, Bound<'_, PyAny>) = of_python(answer.extract())?;
             let tensors = tensors(&answer, lengths.len(), names)?;
             let shapes = tensors.iter().map(|row| row.iter().map(|t| t.shape().to_vec()).collect()).collect();
             Ok((tensors, PyTape { pullback: pullback.unbind(), shapes, lengths }))
@@ -190,7 +191,7 @@ impl Executor for PyExecutor {
     }
 
     fn check_tensors(&self, names: &[&str]) -> Result<()> {
-        told(Python::attach(|py| {
+        of_python(Python::attach(|py| {
             let names = names_of(py, names)?;
             self.object.bind(py).call_method1("check", (names,)).map(drop)
         }))
@@ -199,8 +200,9 @@ impl Executor for PyExecutor {
     fn run(&self, inputs: Vec<Tensor>, names: &[&str]) -> Result<Vec<Vec<Tensor>>> {
         let count = inputs.len();
         Python::attach(|py| {
-            let given = told(inputs_of(py, inputs).and_then(|inputs| Ok((inputs, names_of(py, names)?))))?;
-            tensors(&told(self.object.bind(py).call_method1("run", given))?, count, names)
+            let given =
+                of_python(inputs_of(py, inputs).and_then(|inputs| Ok((inputs, names_of(py, names)?))))?;
+            tensors(&of_python(self.object.bind(py).call_method1("run", given))?, count, names)
         })
     }
 
@@ -228,13 +230,13 @@ impl Executor for PyExecutor {
     fn compare(&self, inputs: Vec<Tensor>, names: &[&str], asked: &Comparison) -> Result<ComparedThere<'_>> {
         let lengths: Vec<usize> = inputs.iter().map(Tensor::len).collect();
         Python::attach(|py| {
-            let given = told(inputs_of(py, inputs).and_then(|inputs| {
+            let given = of_python(inputs_of(py, inputs).and_then(|inputs| {
                 Ok((inputs, names_of(py, names)?, Py::new(py, PyComparison(asked.clone()))?))
             }))?;
-            let answer = told(self.object.bind(py).call_method1("compare", given))?;
+            let answer = of_python(self.object.bind(py).call_method1("compare", given))?;
             let (row, value, pullback): (Bound<'_, PyAny>, f64, Option<Bound<'_, PyAny>>) =
-                told(answer.extract())?;
-            let rows = told(PyList::new(py, [row]))?;
+                of_python(answer.extract())?;
+            let rows = of_python(PyList::new(py, [row]))?;
             let tensors = tensors(rows.as_any(), 1, names)?.remove(0);
             let mut shapes = vec![tensors.iter().map(|t| t.shape().to_vec()).collect()];
             shapes.resize_with(lengths.len(), Vec::new);

@@ -44,16 +44,16 @@ pub(crate) fn raised(error: &(dyn std::error::Error + 'static)) -> PyErr {
     exception
 }
 
-/// An error and its causes in one line; a cause that was told already is not told twice.
+/// An error and its causes in one line; a cause that it holds already is left out.
 fn sentence(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut told = error.to_string();
+    let mut line = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
         let words = cause.to_string();
-        if !told.contains(&words) {
-            told += &format!(": {words}");
+        if !line.contains(&words) {
+            line += &format!(": {words}");
         }
         source = cause.source();
     }
-    told
+    line
 }

@@ -105,7 +105,10 @@ impl PyPipeline {
                 Ok((verdict, image.get().0.size(), started.elapsed().as_secs_f64()))
             })
         })?;
-        verdicts.into_iter().map(|(verdict, size, seconds)| self.told(py, verdict, size, seconds)).collect()
+        verdicts
+            .into_iter()
+            .map(|(verdict, size, seconds)| self.as_dict(py, verdict, size, seconds))
+            .collect()
     }
 
     /// Where the views of an image disagree: the variance of the probability of its answer, a cell of the scores each; for objects, the share of views that see
@@ -132,7 +135,7 @@ impl PyPipeline {
 }
 
 impl PyPipeline {
-    fn told<'py>(
+    fn as_dict<'py>(
         &self,
         py: Python<'py>,
         verdict: Verdict,

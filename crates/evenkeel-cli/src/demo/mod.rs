@@ -73,7 +73,7 @@ fn table(report: &Report) -> String {
         text += &format!("{:<16}{:>9.1}{:>12.1}\n", row.defence, 100.0 * row.clean, 100.0 * row.attacked);
     }
     if let Some(auroc) = report.auroc {
-        text += &format!("told apart from clean ones (AUROC of the variance over views): {auroc:.3}\n");
+        text += &format!("separated from clean ones (AUROC of the variance over views): {auroc:.3}\n");
     }
     text
 }

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use evenkeel_study::rows;
 use evenkeel_study::store::{Shard, Site, Store, read_design};
 
-use super::{named, opened, told};
+use super::{named, opened, with_warnings};
 
 /// Join the folders of shards, and prove that nothing is missing
 #[derive(Debug, clap::Args)]
@@ -27,7 +27,7 @@ pub(crate) fn run(args: &MergeArgs) -> Result<()> {
     if read_design(site.folder())?.is_some_and(|there| there != design) {
         bail!("{} holds another study; name another folder with --out", out.display());
     }
-    let mut store = told(Store::open_at(&site, Shard::WHOLE)?);
+    let mut store = with_warnings(Store::open_at(&site, Shard::WHOLE)?);
     store.keep_design(&design)?;
     let mut taken = 0;
     for folder in &args.folders {

@@ -76,7 +76,7 @@ fn named(missing: &[(String, String, usize)]) -> String {
 }
 
 /// The store, after printing what was found wrong in it.
-fn told(store: Store) -> Store {
+fn with_warnings(store: Store) -> Store {
     store.amiss().iter().for_each(|words| eprintln!("{words}"));
     store
 }
@@ -89,7 +89,7 @@ fn opened(place: &Path) -> Result<(Design, Store)> {
         Some(design) => design,
         None => bail!("{}: no study was run into this place", place.display()),
     };
-    Ok((design, told(Store::read(site.folder())?)))
+    Ok((design, with_warnings(Store::read(site.folder())?)))
 }
 
 pub(crate) fn run(args: StudyArgs) -> Result<()> {

@@ -12,7 +12,7 @@ use evenkeel_study::store::{Shard, Site, Store, read_design};
 
 use super::cluster::{self, ClusterArgs};
 use super::progress::{Progress, duration};
-use super::{ExperimentArgs, items, told};
+use super::{ExperimentArgs, items, with_warnings};
 use crate::units;
 
 /// Say what would run, and what it would take
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<()> {
     let site = Site::at(&args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.study"))))?;
     site.refresh()?;
     let there = match read_design(site.folder()) {
-        Ok(Some(_)) => Some(told(Store::read(site.folder())?)),
+        Ok(Some(_)) => Some(with_warnings(Store::read(site.folder())?)),
         _ => None,
     };
     let probe = match args.no_probe {

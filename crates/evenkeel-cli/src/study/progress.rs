@@ -99,7 +99,7 @@ impl Bars {
 }
 
 impl State {
-    /// `12 min left`, as far as can be told.
+    /// `12 min left`, as far as it can be estimated.
     fn left(&self, threads: usize) -> String {
         let open = self.works.iter().filter(|w| w.left > 0);
         let unknown = open.clone().any(|w| w.run == 0);

@@ -12,7 +12,7 @@ use evenkeel_study::run::{Effort, Embedded, Outcome, Study, Subject};
 use evenkeel_study::store::{Shard, Site, Store, read_design};
 
 use super::progress::Progress;
-use super::{ExperimentArgs, told};
+use super::{ExperimentArgs, with_warnings};
 
 /// Run what is missing of an experiment
 #[derive(Debug, clap::Args)]
@@ -93,7 +93,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<()> {
     }
     let folder = site.folder().to_owned();
     // before the networks are read, so that a folder that cannot be used is refused at once
-    let store = told(Store::open_at(&site, shard)?);
+    let store = with_warnings(Store::open_at(&site, shard)?);
     let study = Study::load(experiment, &Embedded::shipped())?;
     study.design.left_out.iter().for_each(|words| eprintln!("left out: {words}"));
     tell_of_benchmarks(&study);

@@ -2,7 +2,7 @@
 //!
 //! A folder is one such place, a prefix in an object store (`bucket.rs`, the cargo feature `remote`) another; nothing above this file knows which.
 //! Results of studies are kept in them, and data sets are read from them (`dataset/far.rs`). Invariant: of all that create an object of one name,
-//! at whatever time, one succeeds and the others are told so; nobody ever reads half an object.
+//! at whatever time, one succeeds and the others get an error that says so; nobody ever reads half an object.
 
 #[cfg(feature = "remote")]
 mod bucket;

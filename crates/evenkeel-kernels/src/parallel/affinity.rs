@@ -16,7 +16,7 @@ pub(super) fn leave(taken: usize) {
         return;
     }
     let size = size_of::<libc::cpu_set_t>();
-    // SAFETY: a set of processors is plain bits; the calls read and write one of the size they are told, of this thread.
+    // SAFETY: a set of processors is plain bits; the calls read and write one of the size given, of this thread.
     unsafe {
         let mut allowed: libc::cpu_set_t = std::mem::zeroed();
         if libc::sched_getaffinity(0, size, &mut allowed) != 0 {

@@ -11,7 +11,7 @@ from ._image import Batch, Images, as_truth
 from ._model import Model
 from ._picture import figure, side_by_side
 from ._pipeline import Pipeline, Record
-from ._progress import Progress, told
+from ._progress import Progress, reported
 from ._settings import Setting, documented
 from .views import ViewsLike, as_views
 
@@ -101,7 +101,7 @@ def attack(
         raise EvenkeelError("name: an attack has a name, which is a string")
     seen = as_views(views) if views is not None else None
     core = pipeline._core if pipeline else None
-    with told(progress, len(batch), "attack") as bar:
+    with reported(progress, len(batch), "attack") as bar:
         made = _core.attack(own._core, core, batch.images, truths, targets, names, settings, seen, bar)
     results = []
     for said, given, back in zip(made, batch.images, batch.backs):

@@ -10,12 +10,12 @@ from . import _core
 from ._core import Calibration, EvenkeelError
 from ._image import Batch, Images, as_truth
 from ._model import Model
-from ._progress import Progress, told
+from ._progress import Progress, reported
 from ._settings import Setting, Spec, documented, spec_of
 
 File = Union[str, "os.PathLike[str]", None]
 
-#: The share of images on which an interval may fail unless told otherwise.
+#: The share of images on which an interval may fail by default.
 DELTA: float = _core.DELTA
 
 
@@ -79,7 +79,7 @@ def detect(
     """
     scoring = _scoring(model, detector, settings, calibration=calibration, bias=bias, delta=delta, head=head, bank=bank)
     batch = Batch(image)
-    with told(progress, len(batch), "detect") as bar:
+    with reported(progress, len(batch), "detect") as bar:
         seen = _core.detect(model._core, batch.images, scoring, bar)
     return batch.answer([Detection(**one) for one in seen])
 
@@ -116,7 +116,7 @@ def calibrate(
     scoring = _scoring(model, detector, settings, delta=delta, head=head, bank=bank)
     batch = Batch(images)
     known = None if truths is None else [as_truth(one) for one in batch.spread(truths)]
-    with told(progress, len(batch), "calibrate") as bar:
+    with reported(progress, len(batch), "calibrate") as bar:
         return _core.calibrate(model._core, batch.images, scoring, false_alarms, known, bar)
 
 

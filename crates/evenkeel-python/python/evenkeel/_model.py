@@ -12,7 +12,7 @@ from . import _core
 from ._core import EvenkeelError, Prediction
 from ._image import Batch, ImageLike, Images, as_image
 from ._picture import SWATCHES, figure, swatches
-from ._progress import Progress, told
+from ._progress import Progress, reported
 
 Names = Union[str, Sequence[str]]
 Array = Any
@@ -86,7 +86,7 @@ class Model:
         (128, 256)
         """
         batch = Batch(image)
-        with told(progress, len(batch), "predict") as bar:
+        with reported(progress, len(batch), "predict") as bar:
             return batch.answer(self._core.predict(batch.images, bar))
 
     __call__ = predict

@@ -12,7 +12,7 @@ from ._core import Calibration, EvenkeelError, Prediction
 from ._image import Batch, Images
 from ._model import Model
 from ._picture import figure, side_by_side
-from ._progress import Progress, told
+from ._progress import Progress, reported
 from ._settings import Setting, Spec, documented, spec_of, taken_apart
 
 
@@ -181,7 +181,7 @@ class Pipeline:
     def run(self, image: Images, *, seed: Optional[int] = None, progress: Progress = False) -> Any:
         """A `Verdict` for one image, a list for several, which run in parallel."""
         batch = Batch(image)
-        with told(progress, len(batch), "verdicts") as bar:
+        with reported(progress, len(batch), "verdicts") as bar:
             all_said = self._core.run(batch.images, seed, bar)
         verdicts = []
         for said, given, back in zip(all_said, batch.images, batch.backs):

@@ -10,7 +10,7 @@ Progress = Union[bool, Callable[[int], object]]
 
 
 @contextmanager
-def told(progress: Progress, total: int, what: str) -> Iterator[Optional[Callable[[int], object]]]:
+def reported(progress: Progress, total: int, what: str) -> Iterator[Optional[Callable[[int], object]]]:
     """What the library calls with the number of parts done, or None."""
     if progress is False or progress is None:
         yield None

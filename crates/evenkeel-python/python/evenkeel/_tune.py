@@ -9,7 +9,7 @@ from typing import Optional, Union
 
 from . import _core
 from ._core import EvenkeelError
-from ._progress import Progress, told
+from ._progress import Progress, reported
 
 File = Union[str, "os.PathLike[str]"]
 
@@ -79,6 +79,6 @@ def tune(
         "threads": threads,
         "seed": seed,
     }
-    with told(progress, 0, "tune") as bar:
+    with reported(progress, 0, "tune") as bar:
         about, cut_short = _core.tune_network(wanted, bar)
     return Tuned(Path(file), Path(where) / "index.html", about, cut_short)

@@ -9,7 +9,7 @@ from typing import Any, Optional, Union
 
 from . import _core
 from ._core import EvenkeelError
-from ._progress import Progress, told
+from ._progress import Progress, reported
 
 File = Union[str, "os.PathLike[str]"]
 
@@ -68,7 +68,7 @@ def run(
     """
     name, total = _core.study_size(os.fspath(path), shard)
     folder = os.fspath(out) if out is not None else f"{name}.study"
-    with told(progress, total, name) as bar:
+    with reported(progress, total, name) as bar:
         ran = _core.study_run(os.fspath(path), folder, threads, shard, save_images, bar)
     records = Path(ran.pop("records")) if ran["records"] else ran.pop("records")
     return Records(path=records, **{**ran, "folder": Path(ran["folder"])})

@@ -85,7 +85,7 @@ pub struct Experiment {
     /// Detectors.
     #[serde(default, rename = "detector", skip_serializing_if = "Vec::is_empty")]
     pub detectors: Vec<DetectorRule>,
-    /// Data sets whose images are to be told from the subjects' own.
+    /// Data sets whose images are to be distinguished from the subjects' own.
     #[serde(default, rename = "foreign", skip_serializing_if = "Vec::is_empty")]
     pub foreign: Vec<ForeignRule>,
 }

@@ -1,6 +1,6 @@
 //! The tables of an experiment file: subjects, attacks, corruptions, defences, detectors.
 //!
-//! What an attack, a defence or a detector can be told is not said here but by its entry in the method's tables; any knob may be a list. A key that
+//! What an attack, a defence or a detector accepts is not said here but by its entry in the method's tables; any knob may be a list. A key that
 //! the entry does not read is refused when the file is read (see [`super::knobs`]).
 
 use std::collections::BTreeMap;

@@ -68,7 +68,7 @@ impl Experiment {
         self
     }
 
-    /// The labels of the rows, in order; none if they cannot be told.
+    /// The labels of the rows, in order; none if they cannot be known before.
     fn row_labels(&self) -> Vec<String> {
         let rows = self.subjects.first().and_then(|subject| spec::defences(self, subject).ok());
         rows.unwrap_or_default().into_iter().map(|row| row.label).collect()

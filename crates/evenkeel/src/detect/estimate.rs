@@ -16,7 +16,7 @@ use crate::random::Random;
 use crate::task::{Readout, Truth};
 use crate::view::ViewSet;
 
-/// The share of images on which an interval may fail unless told otherwise.
+/// The share of images on which an interval may fail, by default.
 pub const DELTA: f64 = 0.1;
 
 /// What an estimate is made with.

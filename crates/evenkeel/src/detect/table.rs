@@ -33,7 +33,7 @@ const fn kind(name: &'static str, about: &'static str, reads: &'static [&'static
     DetectorKind { heading: Heading::new(name, about, reads) }
 }
 
-/// What a detector can be told.
+/// The settings of a detector.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DetectorSettings {

@@ -14,7 +14,7 @@ pub fn write_atomically(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
     let path = path.as_ref();
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(Error::io(path))?;
-    // into the file itself: through its guard, a full disk would be told of under the temporary name
+    // into the file itself: through its guard, a full disk would be reported under the temporary name
     file.as_file_mut().write_all(bytes).map_err(Error::io(path))?;
     open_to_all(file.as_file()).map_err(Error::io(path))?;
     file.persist(path).map_err(|e| Error::Io { path: path.to_owned(), source: e.error })?;

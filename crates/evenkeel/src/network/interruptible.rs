@@ -1,4 +1,4 @@
-//! A network that can be told to stop: the point where every long loop of the method can be ended from outside.
+//! A network that can be stopped: the point where every long loop of the method can be ended from outside.
 //!
 //! Attacks, defences, detectors and votes spend their time in passes of a network, so a flag that each pass looks at first ends them all; what was
 //! under way is dropped. Answers are the network's own, bit for bit.

@@ -118,7 +118,7 @@ impl LossHeads {
         Ok(Self { boxes: self.boxes.widened()?, masks: self.masks.widened()?, classes: self.classes })
     }
 
-    /// How many classes are told apart, background among them.
+    /// how many classes are distinguished, background among them.
     pub fn classes(&self) -> usize {
         self.classes
     }

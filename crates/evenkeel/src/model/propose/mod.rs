@@ -76,7 +76,7 @@ pub struct Proposal {
     pub resize: Known<ResizeRule>,
     /// How pixels become input, where the network tells.
     pub pixels: Option<Known<&'static PixelPreset>>,
-    /// (height, width) of the probe that shapes are told for.
+    /// (height, width) of the probe that shapes are given for.
     pub probe: (usize, usize),
 }
 
