@@ -5,10 +5,11 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::Study;
 use super::probe::{Cost, timed};
 use super::subject::{Subject, hash_of_pixels};
 use super::unit::{clock, watched};
-use super::{Shared, Study};
+use super::worker::Shared;
 use crate::Error;
 use crate::Result;
 use crate::experiment::{Experiment, ForeignRule, ForeignTo, SubjectCard, Work};

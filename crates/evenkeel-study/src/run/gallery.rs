@@ -3,7 +3,9 @@
 use evenkeel::Image;
 use evenkeel::task::{Painting, Prediction, Truth};
 
-use super::{Evaluator, Seeds, Study, unpacked};
+use super::Study;
+use super::album::unpacked;
+use super::unit::{Evaluator, Seeds};
 use crate::experiment::{Cell, Threat};
 use crate::store::Store;
 use crate::{Error, Result};

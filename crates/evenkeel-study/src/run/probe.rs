@@ -13,6 +13,7 @@ use evenkeel::defence::DefenceSpec;
 use evenkeel::settings::Choice;
 use evenkeel::{Image, Random};
 
+use super::album::packed;
 use super::unit::{Adversary, Evaluator, Seeds, peak_bytes};
 use super::{Study, Watch, count};
 use crate::Result;
@@ -246,7 +247,7 @@ impl Study {
             let seeds = Seeds::new(root, 0, &sample.id);
             let entry = evaluator.show(Key::of_parts(&[]), &Threat::Clean, None, seeds)?.0;
             count::take();
-            let picture = super::packed(&noisy(&sample.image, card.epsilon_255)?)?;
+            let picture = packed(&noisy(&sample.image, card.epsilon_255)?)?;
             sizes.push((entry.payload(&[])?.len() as u64, picture.len() as u64));
         }
         let of = |work: &Work| {
