@@ -4,17 +4,9 @@
 //! goes first, as an argmax does. Invariant: right at 1 implies right at 5.
 
 use super::bootstrap::Tally;
-use super::table::{Better, Metric, TaskTally, Unit};
+use super::table::{Metric, TaskTally};
 
-const fn metric(
-    name: &'static str,
-    title: &'static str,
-    about: &'static str,
-    figure: fn(&TaskTally) -> Option<f64>,
-) -> Metric {
-    let (tasks, better, unit) = (&["classification"], Better::Higher, Unit::Share);
-    Metric { name, title, about, tasks, better, unit, figure: Some(figure) }
-}
+const TASKS: &[&str] = &["classification"];
 
 fn counts(tally: &TaskTally) -> Option<&Accuracy> {
     match tally {
@@ -23,13 +15,15 @@ fn counts(tally: &TaskTally) -> Option<&Accuracy> {
     }
 }
 
-pub(super) const ACCURACY: Metric =
-    metric("accuracy", "accuracy", "share of images whose class is right (classification)", |tally| {
-        counts(tally)?.top1()
-    });
-pub(super) const TOP5: Metric = metric(
-    "top5",
-    "top-5",
+pub(super) const ACCURACY: Metric = Metric::share(
+    TASKS,
+    ("accuracy", "accuracy"),
+    "share of images whose class is right (classification)",
+    |tally| counts(tally)?.top1(),
+);
+pub(super) const TOP5: Metric = Metric::share(
+    TASKS,
+    ("top5", "top-5"),
     "share of images whose class is among the five most probable (classification)",
     |tally| counts(tally)?.top5(),
 );

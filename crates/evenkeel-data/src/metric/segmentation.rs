@@ -7,22 +7,14 @@
 
 use super::bootstrap::{Bootstrap, Interval, Resampled, Tally};
 use super::confusion::Confusion;
-use super::table::{Better, Metric, TaskTally, Unit};
+use super::table::{Metric, TaskTally};
 use crate::{Error, Result};
 pub use evenkeel::task::semantic::ClassOverlap;
 
 /// The label of pixels that are left out, unless a data set says otherwise.
 pub const IGNORE: u16 = 255;
 
-const fn metric(
-    name: &'static str,
-    title: &'static str,
-    about: &'static str,
-    figure: fn(&TaskTally) -> Option<f64>,
-) -> Metric {
-    let (tasks, better, unit) = (&["semantic"], Better::Higher, Unit::Share);
-    Metric { name, title, about, tasks, better, unit, figure: Some(figure) }
-}
+const TASKS: &[&str] = &["semantic"];
 
 fn overlap(tally: &TaskTally) -> Option<&ClassOverlap> {
     match tally {
@@ -31,15 +23,15 @@ fn overlap(tally: &TaskTally) -> Option<&ClassOverlap> {
     }
 }
 
-pub(super) const MIOU: Metric = metric(
-    "miou",
-    "mIoU",
+pub(super) const MIOU: Metric = Metric::share(
+    TASKS,
+    ("miou", "mIoU"),
     "mean over classes of intersection over union, from one confusion of all images (semantic)",
     |tally| overlap(tally)?.mean_iou(),
 );
-pub(super) const PIXEL_ACCURACY: Metric = metric(
-    "pixel-accuracy",
-    "pixel accuracy",
+pub(super) const PIXEL_ACCURACY: Metric = Metric::share(
+    TASKS,
+    ("pixel-accuracy", "pixel accuracy"),
     "share of labelled pixels whose class is right (semantic)",
     |tally| overlap(tally)?.pixel_accuracy(),
 );

@@ -31,6 +31,18 @@ pub struct Metric {
     pub figure: Option<fn(&TaskTally) -> Option<f64>>,
 }
 
+impl Metric {
+    /// A share of one task's answers, the more the better.
+    pub(super) const fn share(
+        tasks: &'static [&'static str],
+        (name, title): (&'static str, &'static str),
+        about: &'static str,
+        figure: fn(&TaskTally) -> Option<f64>,
+    ) -> Self {
+        Self { name, title, about, tasks, better: Better::Higher, unit: Unit::Share, figure: Some(figure) }
+    }
+}
+
 /// Which way is good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {

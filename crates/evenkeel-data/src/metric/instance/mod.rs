@@ -14,21 +14,13 @@ pub use curve::{InstanceFigures, NAMES};
 pub use files::{FileComparison, Regions};
 
 use super::bootstrap::{Bootstrap, Interval};
-use super::table::{Better, Metric, TaskTally, Unit};
+use super::table::{Metric, TaskTally};
 use crate::mask::{BoxXywh, Rle, box_overlap};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-const fn metric(
-    name: &'static str,
-    title: &'static str,
-    about: &'static str,
-    figure: fn(&TaskTally) -> Option<f64>,
-) -> Metric {
-    let (tasks, better, unit) = (&["instance"], Better::Higher, Unit::Share);
-    Metric { name, title, about, tasks, better, unit, figure: Some(figure) }
-}
+const TASKS: &[&str] = &["instance"];
 
 fn average_precision(tally: &TaskTally, place: usize) -> Option<f64> {
     match tally {
@@ -37,12 +29,16 @@ fn average_precision(tally: &TaskTally, place: usize) -> Option<f64> {
     }
 }
 
-pub(super) const MASK_AP: Metric =
-    metric("mask-ap", "mask AP", "COCO's average precision of masks, IoU 0.50 to 0.95 (instance)", |tally| {
-        average_precision(tally, 0)
-    });
+pub(super) const MASK_AP: Metric = Metric::share(
+    TASKS,
+    ("mask-ap", "mask AP"),
+    "COCO's average precision of masks, IoU 0.50 to 0.95 (instance)",
+    |tally| average_precision(tally, 0),
+);
 pub(super) const MASK_AP50: Metric =
-    metric("mask-ap50", "mask AP50", "the same at IoU 0.50 (instance)", |tally| average_precision(tally, 1));
+    Metric::share(TASKS, ("mask-ap50", "mask AP50"), "the same at IoU 0.50 (instance)", |tally| {
+        average_precision(tally, 1)
+    });
 
 /// Overlap thresholds 0.50, 0.55 … 0.95.
 pub(crate) const THRESHOLDS: usize = 10;
