@@ -40,7 +40,7 @@ pub(crate) struct TuneArgs {
     #[arg(long, default_value_t = tune::MINUTES)]
     minutes: f64,
     /// The attacks' radius
-    #[arg(long, value_name = "RADIUS", default_value = tune::EPSILON)]
+    #[arg(long, value_name = "RADIUS", default_value = tune::EPSILON.as_str())]
     epsilon: String,
     /// How many points of the clean score may be lost
     #[arg(long, value_name = "POINTS", default_value_t = tune::CLEAN_LOSS)]

@@ -66,7 +66,7 @@ mod _core {
         module.add("DELTA", evenkeel::detect::DELTA)?;
         module.add("FALSE_ALARMS", evenkeel::detect::FALSE_ALARMS)?;
         module.add("TUNE_MINUTES", evenkeel_study::tune::MINUTES)?;
-        module.add("TUNE_EPSILON", evenkeel_study::tune::EPSILON)?;
+        module.add("TUNE_EPSILON", evenkeel_study::tune::EPSILON.as_str())?;
         module.add("TUNE_CLEAN_LOSS", evenkeel_study::tune::CLEAN_LOSS)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }

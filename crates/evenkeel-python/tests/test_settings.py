@@ -50,6 +50,8 @@ def test_values_are_read_as_people_write_them():
     for wrong in [-1, "x", float("nan"), [4], {}, 2.0, True, object()]:
         with pytest.raises(EvenkeelError):
             epsilon(wrong)
+    with pytest.raises(EvenkeelError, match="did you mean 4/255"):
+        epsilon(4)
     for wrong in [0, -3, 1.5, 10**30, "many", float("inf")]:
         with pytest.raises(EvenkeelError):
             ek.defence("equivariance", steps=wrong)

@@ -1,6 +1,6 @@
 //! The page: one file, no script, nothing fetched.
 
-use super::trial::{EPSILON_255, Report};
+use super::trial::{Report, attack};
 use anyhow::Result;
 use evenkeel_data::dataset::scenes::{SCENE_CLASSES, SCENE_COLOURS};
 use evenkeel_study::report::{STYLE, chart, picture};
@@ -11,11 +11,12 @@ pub(super) fn page(reports: &[Report], seconds: f64) -> Result<String> {
     for report in reports {
         body += &section(report)?;
     }
+    let radius = attack()?.settings().epsilon_255;
     Ok(format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" \
          content=\"width=device-width, initial-scale=1\"><link rel=\"icon\" href=\"data:,\"><title>evenkeel demo</title>\
          <style>{STYLE}</style></head><body><header><h1>evenkeel</h1><p>A network looks at street scenes it has never seen. An \
-         attacker moves every colour value by at most {EPSILON_255}/255, and the answer falls apart. The defence knows neither \
+         attacker moves every colour value by at most {radius}/255, and the answer falls apart. The defence knows neither \
          the attack nor the truth: it nudges the picture until the network's views of it (larger, smaller, turned, mirrored) \
          agree again. The attacker does not know of the defence either; one who does is not tried here.</p></header>{body}<footer>{seconds:.0} s on this machine, all of it offline.</footer></body></html>\n"
     ))

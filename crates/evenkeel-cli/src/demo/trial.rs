@@ -19,13 +19,15 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// How far the attack may move a pixel, in 1/255.
-pub(super) const EPSILON_255: f64 = 4.0;
 /// Pictures that get panels on the page.
 const SHOWN: usize = 4;
-const ATTACK_STEPS: usize = 20;
 /// The defence whose image and steps are shown, and that is followed by a vote as well.
 const SHOWN_DEFENCE: &str = evenkeel::defence::USUAL;
+
+/// The attack, with the settings that `evenkeel attack` gives it.
+pub(super) fn attack() -> Result<Attack> {
+    Ok(Attack::named("pgd")?)
+}
 
 /// How hard to try.
 pub(super) struct Effort {
@@ -116,8 +118,8 @@ impl<'m> Trial<'m> {
 
     fn run(&self) -> Result<Report> {
         let (figure, pictures, count) = (self.task.figure(), self.task.pictures(), self.count);
-        let title =
-            format!("{pictures}, {count} pictures: {figure}, before and after PGD at {EPSILON_255}/255");
+        let radius = attack()?.settings().epsilon_255;
+        let title = format!("{pictures}, {count} pictures: {figure}, before and after PGD at {radius}/255");
         let tally = |_| [self.task.tally(), self.task.tally()];
         let mut tallies: Vec<[Tally; 2]> = self.contenders.iter().map(tally).collect();
         let mut ranking = Ranking::new(Bootstrap::NONE);
@@ -212,8 +214,7 @@ impl<'m> Trial<'m> {
     /// The attacked image, as it would come out of a PNG file.
     fn attack(&self, subject: &Sample, seed: u64) -> Result<Image> {
         let scenario = Scenario::new(self.model, &subject.image, &subject.truth);
-        let attack =
-            Attack::named("pgd")?.with("epsilon_255", EPSILON_255)?.with("steps", ATTACK_STEPS)?.seed(seed);
+        let attack = attack()?.seed(seed);
         let outcome = attack.run(&scenario)?;
         Ok(attack.settings().budget().rounded(&subject.image, &outcome.image))
     }
@@ -246,7 +247,7 @@ impl<'m> Trial<'m> {
             Picture::new("attacked image", &answers.attacked),
             Picture::new(
                 "perturbation, magnified",
-                &magnified(&subject.image, &answers.attacked, EPSILON_255 as f32 / 255.0),
+                &magnified(&subject.image, &answers.attacked, attack()?.settings().budget().radius),
             ),
             Picture::labelled("said of the attacked image", answer(&none[1])?),
             Picture::new("defended image", &answers.defended),

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use evenkeel::detect::{
-    EstimateRule, Interval, LabelledCells, expected_error, fit_bias, images_for, theorem_half_width,
-    threshold_for,
+    DELTA, EstimateRule, FALSE_ALARMS, Interval, LabelledCells, expected_error, fit_bias, images_for,
+    theorem_half_width, threshold_for,
 };
 
 use super::chart::{Plot, Series};
@@ -18,10 +18,6 @@ use super::tables::in_papers_layout;
 use crate::experiment::{Design, Threat};
 use crate::record::Detected;
 
-/// The share of clean images that may raise an alarm.
-const FALSE_ALARMS: f64 = 0.05;
-/// The share of images on which the interval of an error estimate may fail.
-const DELTA: f64 = 0.1;
 /// The share of images like the clean ones on which it is promised to hold.
 pub(super) const PROMISED: f64 = 1.0 - DELTA;
 

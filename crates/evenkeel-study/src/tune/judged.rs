@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use evenkeel::detect::threshold_for;
+use evenkeel::detect::{FALSE_ALARMS, threshold_for};
 
 use super::Candidate;
 use crate::Result;
@@ -13,9 +13,6 @@ use crate::experiment::Threat;
 use crate::record::{Body, Tally};
 use crate::report::results::{Figure, ImageResult, Results};
 use crate::store::{Shard, Store};
-
-/// The share of clean images that may raise an alarm.
-pub(super) const FALSE_ALARMS: f64 = 0.05;
 
 /// A candidate, always on or on alarm, and its figures.
 #[derive(Clone, Debug)]

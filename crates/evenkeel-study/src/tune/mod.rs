@@ -15,8 +15,11 @@ pub use choice::{Choice, Rule, choose, front};
 pub use judged::{Judged, judged};
 
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+
+use evenkeel::attack::AttackSettings;
 
 use crate::experiment::{AttackRule, DetectorRule, Experiment, Given, SubjectRule, Sweep};
 use crate::report::results::Results;
@@ -24,11 +27,12 @@ use crate::run::{Effort, Embedded, Study, Watch};
 use crate::store::{Shard, Store};
 use crate::{Error, Result};
 
-/// How many minutes a run may take unless told otherwise.
+/// How many minutes a run may take, by default.
 pub const MINUTES: f64 = 20.0;
-/// The attacks' radius unless told otherwise.
-pub const EPSILON: &str = "4/255";
-/// How many points of the clean score may be lost unless told otherwise.
+/// The attacks' radius by default, that of the table of attacks.
+pub static EPSILON: LazyLock<String> =
+    LazyLock::new(|| format!("{}/255", AttackSettings::default().epsilon_255));
+/// How many points of the clean score may be lost, by default.
 pub const CLEAN_LOSS: f64 = 2.0;
 
 /// What to tune, and for how long.

@@ -3,10 +3,9 @@
 use std::fmt::Write;
 
 use evenkeel::Policy;
-use evenkeel::detect::DetectorSpec;
+use evenkeel::detect::{DetectorSpec, FALSE_ALARMS};
 use evenkeel::policy::{Alarm, Figures, Interval};
 
-use super::judged::FALSE_ALARMS;
 use super::{Judged, Request, Tuned, candidates};
 use crate::experiment::spec;
 use crate::report::STYLE;
