@@ -1,6 +1,6 @@
 //! How fast corruptions are on a 512x256 image, beside PyPI imagecorruptions on the same image in the same run.
 //!
-//!     EVENKEEL_PYTHON=python cargo run --release -p evenkeel --example corruption_speed
+//!     EVENKEEL_PYTHON=python cargo bench -p evenkeel --bench corruption_speed
 //!
 //! Both at severity 3; `slowest` is ours at whichever severity takes longest. Without EVENKEEL_PYTHON (an interpreter that has
 //! the package) only our own times are printed.

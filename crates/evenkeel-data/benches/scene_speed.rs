@@ -1,11 +1,13 @@
-//! Times the renderer: `scene_speed [COUNT]` draws that many scenes of 256x128 on all threads.
+//! Times the renderer: `cargo bench -p evenkeel-data --bench scene_speed -- [COUNT]` draws that many scenes of 256x128 on all threads.
 
 use evenkeel_data::dataset::scenes::{Split, render};
 use rayon::prelude::*;
 use std::time::Instant;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let count: u64 = std::env::args().nth(1).map_or(Ok(10_000), |text| text.parse())?;
+    // cargo adds a flag of its own
+    let count = std::env::args().skip(1).find(|word| !word.starts_with("--"));
+    let count: u64 = count.map_or(Ok(10_000), |text| text.parse())?;
     let start = Instant::now();
     let cars: usize = (0..count)
         .into_par_iter()
