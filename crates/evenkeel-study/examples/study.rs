@@ -12,34 +12,7 @@ use evenkeel_study::report::Report;
 use evenkeel_study::run::{Effort, Embedded, Study, Watch};
 use evenkeel_study::store::{Shard, Store};
 
-const EXPERIMENT: &str = r#"
-name = "small"
-
-[[subject]]
-name = "crops"
-model = "embedded:classifier"
-data = "scenes-objects"
-path = "8"
-
-[[attack]]
-kind = "pgd"
-steps = 10
-
-[[attack]]
-kind = "apgd-ce"
-steps = 10
-estimator = "identity"
-
-[[defence]]
-kind = "none"
-
-[[defence]]
-kind = "equivariance"
-steps = 3
-
-[[detector]]
-kind = "variance"
-"#;
+const EXPERIMENT: &str = include_str!("study.toml");
 
 /// Prints a line for every image that is done.
 struct Lines;

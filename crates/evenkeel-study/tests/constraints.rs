@@ -9,7 +9,7 @@ use evenkeel_study::experiment::Experiment;
 use evenkeel_study::record::Tally;
 use evenkeel_study::report::Report;
 use evenkeel_study::rows;
-use evenkeel_study::run::{Effort, Study, Watch};
+use evenkeel_study::run::{Effort, Embedded, Study, Watch};
 use evenkeel_study::store::{Shard, Store};
 
 struct Quiet;
@@ -74,4 +74,13 @@ fn tallies_of_earlier_studies_are_read() {
     let blank: Tally =
         serde_json::from_str(r#"{"pixels":{"right":[0,0],"truth":[0,0],"predicted":[0,0]}}"#).unwrap();
     assert!(!blank.is_labelled());
+}
+
+/// The experiment of `examples/study.rs` is one that can be run.
+#[test]
+fn the_examples_experiment_loads() {
+    let experiment =
+        Experiment::parse(include_str!("../examples/study.toml"), Path::new("study.toml")).unwrap();
+    let study = Study::load(experiment, &Embedded::shipped()).unwrap();
+    assert_eq!(study.counts(Shard::WHOLE).first(), Some(&8));
 }

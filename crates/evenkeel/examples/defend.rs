@@ -20,9 +20,10 @@ fn main() -> evenkeel::Result<()> {
     let pipeline = Pipeline::new(model.clone()).with_defence(defence);
     for picture in &pictures {
         let verdict = pipeline.run(&model.fit(picture)?)?;
-        let (first, last) = (verdict.trace.first(), verdict.trace.last());
         println!("{}", verdict.prediction.words(&model.class_info()));
-        println!("objective from {:?} to {:?}", first.map(|r| r.value), last.map(|r| r.value));
+        if let (Some(first), Some(last)) = (verdict.trace.first(), verdict.trace.last()) {
+            println!("objective from {:.3} to {:.3}", first.value, last.value);
+        }
     }
     Ok(())
 }
