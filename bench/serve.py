@@ -8,7 +8,8 @@
 
 Requests are 64x64 images of 8 bits for the shipped classifier, as binary tensors of the Open Inference Protocol; FastAPI gets the bare bytes and answers with the bare
 scores, from as many processes as there are threads, one thread each. The three take turns in each round, and ratios are of medians: rates on a machine that does
-other things as well mean little by themselves. wrk needs processor time of its own on the same cores. Everything stays on loopback.
+other things as well mean little by themselves. wrk needs processor time of its own on the same cores, which is measured: beside the rate as it is stands the rate with
+wrk's time taken out, `rate * threads / (threads - cores that wrk kept busy)`, and the processor time of an answer, the server's beside the library's. Everything stays on loopback.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import socket
 import statistics
 import struct
@@ -77,16 +79,30 @@ class Scripts:
         self.peer.write_text(LUA.format(body=str(folder / "peer.bin"), header=""))
 
 
+def timed(command):
+    """What a command prints, and its processor time in seconds."""
+    spent = lambda: sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
+    before = spent()
+    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return text, spent() - before
+
+
+def processor_seconds(process):
+    """The processor time of a running process so far, in seconds."""
+    fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def wrk(script, url, connections, seconds):
     command = ["wrk", "-t", "1", "-c", str(connections), "-d", f"{seconds}s", "--timeout", "30s", "--latency", "-s", str(script), url]
-    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    text, own = timed(command)
     unit = {"us": 1e-3, "ms": 1.0, "s": 1e3, "m": 6e4}
     latency = {p: float(v) * unit[u] for p, v, u in re.findall(r"(\d+)%\s+([\d.]+)(us|ms|s|m)\b", text)}
     count = lambda pattern: int(found.group(1)) if (found := re.search(pattern, text)) else 0
     errors = re.search(r"Socket errors: (.*)", text)
     return {"rate": float(re.search(r"Requests/sec:\s+([\d.]+)", text).group(1)), "requests": count(r"(\d+) requests in"),
             "p50": latency.get("50"), "p99": latency.get("99"), "refused": count(r"Non-2xx or 3xx responses: (\d+)"),
-            "errors": errors.group(1) if errors else None}
+            "errors": errors.group(1) if errors else None, "own": own}
 
 
 def ours(threads, *flags):
@@ -124,7 +140,7 @@ def infer(address, scripts):
 
 
 def rates(arguments, folder, scripts):
-    library, served, fastapi = [], [], []
+    library, served, fastapi, costs = [], [], [], []
     rival, url = peer(folder, arguments.threads)
     server, address = ours(arguments.threads)
     try:
@@ -134,8 +150,12 @@ def rates(arguments, folder, scripts):
         seconds, connections = arguments.seconds, arguments.connections
         for _ in range(arguments.rounds):
             command = [RELEASE / "examples/library_rate", str(arguments.threads), str(seconds)]
-            library.append(float(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+            text, alone = timed(command)
+            library.append(float(text))
+            before = processor_seconds(server)
             served.append(wrk(scripts.ours, f"{address}/v2/models/classifier/infer", connections, seconds))
+            spent = processor_seconds(server) - before
+            costs.append([1000 * cost for cost in (alone / (library[-1] * seconds), spent / served[-1]["requests"], served[-1]["own"] / served[-1]["requests"])])
             fastapi.append(wrk(scripts.peer, url, connections, seconds))
             print(f"library {library[-1]:.0f}/s, served {served[-1]['rate']:.0f}/s (p50 {served[-1]['p50']:.1f} ms, p99 {served[-1]['p99']:.1f} ms), "
                   f"FastAPI {fastapi[-1]['rate']:.0f}/s (p50 {fastapi[-1]['p50']:.1f} ms, p99 {fastapi[-1]['p99']:.1f} ms)", flush=True)
@@ -145,6 +165,10 @@ def rates(arguments, folder, scripts):
         stop(rival)
     rate = statistics.median(one["rate"] for one in served)
     print(f"served / library {rate / statistics.median(library):.2f}")
+    without = lambda one: one["rate"] * arguments.threads / (arguments.threads - one["own"] / arguments.seconds)
+    print(f"served / library, wrk's processor time taken out {statistics.median(map(without, served)) / statistics.median(library):.2f}")
+    alone, spent, own = (statistics.median(column) for column in zip(*costs))
+    print(f"processor time: library {alone:.3f} ms an image, server {spent:.3f} ms a request ({alone / spent:.2f}), wrk {own:.3f} ms a request")
     print(f"served / FastAPI with onnxruntime {rate / statistics.median(one['rate'] for one in fastapi):.2f}")
     print(f"p99 / p50: served {statistics.median(one['p99'] / one['p50'] for one in served):.2f}, "
           f"FastAPI {statistics.median(one['p99'] / one['p50'] for one in fastapi):.2f}")

@@ -64,6 +64,9 @@ struct LimitArgs {
     /// The largest body, in megabytes, as sent and as decompressed
     #[arg(long, value_name = "MB")]
     max_body: Option<usize>,
+    /// The most memory of all requests together, in megabytes, from their first byte until they are answered
+    #[arg(long, value_name = "MB")]
+    max_held: Option<usize>,
     /// The most pixels of a request's images together, in millions
     #[arg(long, value_name = "MP")]
     max_pixels: Option<usize>,
@@ -108,6 +111,7 @@ impl LimitArgs {
             }
         };
         set(&mut limits.body_bytes, self.max_body, 1 << 20);
+        set(&mut limits.held_bytes, self.max_held, 1 << 20);
         set(&mut limits.megapixels, self.max_pixels, 1);
         set(&mut limits.network_megapixels, self.max_network_pixels, 1);
         set(&mut limits.batch, self.max_batch, 1);

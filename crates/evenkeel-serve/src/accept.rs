@@ -111,14 +111,14 @@ fn connection(
             Box::pin(async move { drop(open.await) })
         }
         Speaks::Grpc => {
-            let (server, limits) = (grpc::service(service), limits.clone());
-            let handler = service_fn(move |request| grpc::call(server.clone(), request, limits.clone()));
+            let (server, own) = (grpc::service(service), service.clone());
+            let handler = service_fn(move |request| grpc::call(server.clone(), request, own.clone()));
             let connection = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
                 .timer(TokioTimer::new())
                 .keep_alive_interval(service.limits.header_time)
                 .keep_alive_timeout(service.limits.header_time)
                 .max_concurrent_streams(64)
-                .max_header_list_size(LONGEST_HEAD as u32)
+                .max_header_list_size(LONGEST_HEAD as u32 / 4)
                 .serve_connection(io, handler);
             let open = graceful.watch(connection);
             Box::pin(async move { drop(open.await) })

@@ -1,7 +1,6 @@
 //! Reading a body: within a size, within a time, decompressed within the same size; and compressing an answer for those who ask.
 
 use std::io::{Read, Write};
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderMap, header};
@@ -9,13 +8,22 @@ use bytes::{Bytes, BytesMut};
 use flate2::Compression;
 use http_body_util::BodyExt;
 
+use crate::budget::Share;
 use crate::error::{Error, Result};
+use crate::limits::Limits;
 
-/// Reads a body.
+/// Reads a body; `share` holds its bytes.
 ///
 /// # Errors
-/// If it is larger than the limit (as announced, as sent or as decompressed), does not come in time, breaks off, or is compressed in a way not read here.
-pub(crate) async fn read(headers: &HeaderMap, body: Body, limit: usize, time: Duration) -> Result<Bytes> {
+/// If it is larger than the limit (as announced, as sent or as decompressed), does not come in time, breaks off, is compressed in a way not read here, or
+/// requests hold as much as they may.
+pub(crate) async fn read(
+    headers: &HeaderMap,
+    body: Body,
+    limits: &Limits,
+    share: &mut Share,
+) -> Result<Bytes> {
+    let (limit, time) = (limits.body_bytes, limits.body_time);
     let too_large = || Error::TooLarge { what: "body", limit, unit: "bytes" };
     let announced = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|length| length > limit as u64) {
@@ -32,16 +40,19 @@ pub(crate) async fn read(headers: &HeaderMap, body: Body, limit: usize, time: Du
             if whole.len() + data.len() > limit {
                 return Err(too_large());
             }
+            share.grow(data.len())?;
             whole.extend_from_slice(&data);
         }
         Ok(whole.freeze())
     };
     let sent = tokio::time::timeout(time, whole).await.map_err(|_| Error::SlowBody { limit: time })??;
-    match coding {
-        Coding::Identity => Ok(sent),
-        // other connections go on meanwhile
-        _ => tokio::task::block_in_place(|| coding.decoded(sent, limit)),
+    if coding == Coding::Identity {
+        return Ok(sent);
     }
+    // other connections go on meanwhile
+    let decoded = tokio::task::block_in_place(|| coding.decoded(sent, limit))?;
+    share.hold(decoded.len())?;
+    Ok(decoded)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -96,6 +96,12 @@ pub enum Error {
         /// When to try again, in whole seconds.
         retry_after: Duration,
     },
+    /// The requests that are being read, wait or are computed hold as much as they may.
+    #[error("the server is busy: requests hold the {limit} bytes that they may together; try again in 1 s")]
+    NoRoom {
+        /// The most bytes.
+        limit: usize,
+    },
     /// The request waited or ran for too long.
     #[error("no answer within {} s", limit.as_secs_f64())]
     Deadline {
@@ -125,7 +131,7 @@ pub enum Error {
 impl Error {
     /// A part of a request that is wrong.
     pub(crate) fn malformed(what: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self::Malformed { what: what.into(), reason: reason.into() }
+        Self::Malformed { what: told(what.into()), reason: told(reason.into()) }
     }
 
     /// What the operating system said about a file.
@@ -149,13 +155,23 @@ impl Error {
             Self::SlowBody { .. } => 408,
             Self::TooLarge { .. } => 413,
             Self::Unsupported { .. } => 415,
-            Self::Full { .. } => 429,
+            Self::Full { .. } | Self::NoRoom { .. } => 429,
             Self::Draining => 503,
             Self::Deadline { .. } => 504,
             Self::Method(error) => method_status(error),
             Self::Bind { .. } | Self::Io { .. } | Self::Setup { .. } | Self::Panicked => 500,
         }
     }
+}
+
+/// A part of a message, which may hold what a client sent: at most so much of it.
+fn told(mut text: String) -> String {
+    const MOST: usize = 600;
+    if text.len() > MOST {
+        text.truncate(text.floor_char_boundary(MOST));
+        text.push('…');
+    }
+    text
 }
 
 /// What a client can put right is its own error; what the network or the disk did is the server's.

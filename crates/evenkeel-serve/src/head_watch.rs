@@ -48,6 +48,18 @@ impl HeadWatch {
                 }
                 State::Head(head) => {
                     let before = head.len();
+                    // the usual case: a head that comes whole, in front of its body
+                    if let (0, Some(end)) = (before, end_of_head(bytes, 0)) {
+                        if end > LONGEST_HEAD {
+                            self.state = State::Over;
+                            return;
+                        }
+                        let (next, both) = judge(&bytes[..end]);
+                        bytes = &bytes[end..];
+                        self.both |= both;
+                        self.state = next;
+                        continue;
+                    }
                     head.extend_from_slice(
                         &bytes[..bytes.len().min(LONGEST_HEAD + 4 - before.min(LONGEST_HEAD))],
                     );
@@ -71,11 +83,13 @@ impl HeadWatch {
 /// Where the empty line ends; bytes before `seen` were searched before.
 fn end_of_head(head: &[u8], seen: usize) -> Option<usize> {
     let start = seen.saturating_sub(3);
-    let found = |ending: &[u8]| {
-        head[start..].windows(ending.len()).position(|w| w == ending).map(|i| start + i + ending.len())
-    };
-    // hyper takes a bare line feed for a line's end as well
-    [found(b"\r\n\r\n"), found(b"\n\n"), found(b"\n\r\n")].into_iter().flatten().min()
+    let mut lines = head[start..].iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+    lines.find_map(|(i, _)| match head[start + i + 1..] {
+        // hyper takes a bare line feed for a line's end as well
+        [b'\n', ..] => Some(start + i + 2),
+        [b'\r', b'\n', ..] => Some(start + i + 3),
+        _ => None,
+    })
 }
 
 /// What follows a head, and whether it had both headers.

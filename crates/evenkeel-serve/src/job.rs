@@ -19,6 +19,8 @@ pub type Hook = Arc<dyn Fn(&Question) + Send + Sync>;
 pub(crate) struct Job {
     pub(crate) question: Question,
     pub(crate) reply: Option<oneshot::Sender<Result<Vec<Outcome>>>>,
+    /// The answer, once there is one.
+    pub(crate) outcome: Option<Result<Vec<Outcome>>>,
     pub(crate) gone: Arc<AtomicBool>,
     pub(crate) entered: Instant,
     pub(crate) limit: Duration,
@@ -43,7 +45,7 @@ impl Job {
         }
     }
 
-    fn answer(&self) -> Result<Vec<Outcome>> {
+    fn computed(&mut self) -> Result<Vec<Outcome>> {
         if let Some(hook) = &self.hook {
             hook(&self.question);
         }
@@ -68,15 +70,22 @@ impl Work for Job {
     fn run(&mut self, late: bool) {
         self.metrics.waited(self.question.lane(), self.entered.elapsed());
         if late {
-            return self.send(Err(Error::Deadline { limit: self.limit }));
+            self.outcome = Some(Err(Error::Deadline { limit: self.limit }));
+            return;
         }
-        let start = Instant::now();
-        let outcome = self.answer();
+        let (start, images) = (Instant::now(), self.question.images.len().max(1) as f64);
+        let outcome = self.computed();
         if outcome.is_ok() {
-            let images = self.question.images.len().max(1) as f64;
             self.question.hosted.remember(&self.question.kind(), start.elapsed().as_secs_f64() / images);
         }
-        self.send(outcome);
+        self.outcome = Some(outcome);
+    }
+
+    fn answer(&mut self) {
+        // what nobody waited for any more was not done
+        if let Some(outcome) = self.outcome.take() {
+            self.send(outcome);
+        }
     }
 
     fn failed(&mut self) {

@@ -5,6 +5,7 @@ use axum::http::{HeaderMap, Response, StatusCode, header};
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
+use crate::budget::Share;
 use crate::choice::Choice;
 use crate::error::{Error, Result};
 use crate::hosted::Hosted;
@@ -20,7 +21,8 @@ pub(crate) async fn answer(call: Call) -> Result<Response<Body>> {
     let hosted = call.model()?;
     let Call { service, request, .. } = call;
     let (head, sent) = request.into_parts();
-    let sent = body::read(&head.headers, sent, service.limits.body_bytes, service.limits.body_time).await?;
+    let mut share = Share::new(&service.budget);
+    let sent = body::read(&head.headers, sent, &service.limits, &mut share).await?;
     let (image, mut parameters) = form(&head.headers, sent).await?;
     let pictures = matches!(parameters.remove("pictures"), Some(Value::String(text)) if text == "true");
     let choice = Choice::read(&parameters, &hosted.allowed)?;
@@ -29,7 +31,7 @@ pub(crate) async fn answer(call: Call) -> Result<Response<Body>> {
     let wants = Wants { score: true, verdict: true, overlay, pictures };
     let images = vec![Source::Encoded(image)];
     let pixels = service.limits.pixels();
-    let question = Question { hosted: hosted.clone(), images, choice: choice.clone(), wants, pixels };
+    let question = Question { hosted: hosted.clone(), images, choice: choice.clone(), wants, pixels, share };
     let outcomes = service.ask(question, None).await?;
     let Some(outcome) = outcomes.into_iter().next() else { return Err(Error::Panicked) };
     match outcome.overlay {
@@ -79,6 +81,9 @@ async fn form(headers: &HeaderMap, sent: Bytes) -> Result<(Bytes, Parameters)> {
     while let Some(field) = fields.next_field().await.map_err(broken)? {
         let name = field.name().unwrap_or_default().to_owned();
         let value = field.bytes().await.map_err(broken)?;
+        if (name == "image" && image.is_some()) || parameters.contains_key(&name) {
+            return Err(Error::malformed(format!("field {name}"), "comes twice"));
+        }
         if name == "image" {
             image = Some(value);
             continue;

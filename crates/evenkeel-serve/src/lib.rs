@@ -21,6 +21,7 @@ mod accept;
 mod alarms;
 mod auth;
 mod body;
+mod budget;
 mod choice;
 mod connection;
 mod error;

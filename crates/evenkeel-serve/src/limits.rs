@@ -8,6 +8,8 @@ use std::time::Duration;
 pub struct Limits {
     /// Bytes of a body, as sent and as decompressed.
     pub body_bytes: usize,
+    /// Bytes of all requests together, while they are read, wait and are computed; never less than one body.
+    pub held_bytes: usize,
     /// Pixels of a request's images together, in millions; judged before anything of that size is allocated.
     pub megapixels: usize,
     /// Pixels of one image for a network that has no size of its own, in millions: its memory grows with them.
@@ -36,6 +38,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             body_bytes: 32 << 20,
+            held_bytes: 256 << 20,
             megapixels: 16,
             network_megapixels: 3,
             batch: 64,

@@ -124,7 +124,10 @@ impl Metrics {
                 let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
                 last = name;
             }
-            let _ = writeln!(out, "{name}{{{labels}}} {value}");
+            let _ = match labels.is_empty() {
+                true => writeln!(out, "{name} {value}"),
+                false => writeln!(out, "{name}{{{labels}}} {value}"),
+            };
         }
         out
     }

@@ -10,9 +10,10 @@ use bytes::Bytes;
 use evenkeel::defence::DefenceSpec;
 use evenkeel::image::Image;
 use evenkeel::model::Model;
-use evenkeel::network::Tensor;
+use evenkeel::network::{Network, Tensor};
 use evenkeel::pipeline::{Pipeline, Verdict};
 
+use crate::budget::Share;
 use crate::choice::Choice;
 use crate::error::Result;
 use crate::hosted::Hosted;
@@ -27,9 +28,33 @@ pub enum Source {
     /// A PNG or JPEG file.
     Encoded(Bytes),
     /// Pixels of 8 bits, of any size.
-    Pixels(Image),
+    Pixels(Pixels),
     /// Numbers at the network's own size.
     Tensor(Image),
+}
+
+/// Pixels of 8 bits, as they came.
+#[derive(Clone, Debug)]
+pub struct Pixels {
+    /// Pixels down.
+    pub height: usize,
+    /// Pixels across.
+    pub width: usize,
+    /// Whether each pixel's red, green and blue lie together, and not all red first.
+    pub interleaved: bool,
+    /// Three values for each pixel.
+    pub bytes: Bytes,
+}
+
+impl Pixels {
+    /// The same as an image.
+    fn image(&self) -> Result<Image> {
+        let Self { height, width, interleaved, ref bytes } = *self;
+        Ok(match interleaved {
+            true => Image::from_rgb8(height, width, bytes)?,
+            false => Image::new(height, width, bytes.iter().map(|b| f32::from(*b) / 255.0).collect())?,
+        })
+    }
 }
 
 /// What is wanted beyond scores.
@@ -57,6 +82,9 @@ pub struct Question {
     pub wants: Wants,
     /// The most pixels of all images together.
     pub pixels: usize,
+    /// What it holds of the memory of requests.
+    #[expect(dead_code, reason = "goes back when the question is dropped")]
+    pub(crate) share: Share,
 }
 
 /// What a model made of one image.
@@ -128,29 +156,20 @@ impl Question {
         self.images.len() as f64 * self.hosted.cost(&self.kind(), self.passes())
     }
 
-    /// Answers it; `stop` is asked before every pass of the network.
+    /// Answers it, once: its images are taken out. `stop` is asked before every pass of the network.
     ///
     /// # Errors
     /// If an image cannot be used, or the network fails.
-    pub(crate) fn answer(&self, stop: Stop) -> Result<Vec<Outcome>> {
-        let mut model = (*self.hosted.model).clone();
-        model.network = Arc::new(Watched::new(model.network, self.hosted.passes.clone(), stop));
-        let model = Arc::new(model);
+    pub(crate) fn answer(&mut self, stop: Stop) -> Result<Vec<Outcome>> {
         check_announced(&self.images, self.pixels)?;
-        let images = self.images.iter().map(|source| self.image(&model, source));
+        let images = std::mem::take(&mut self.images).into_iter().map(|source| self.seen(source));
         let images = images.collect::<Result<Vec<_>>>()?;
+        let own = &self.hosted.model;
+        let network = Watched::new(own.network.clone(), self.hosted.passes.clone(), stop);
         if !self.is_judged() {
-            let scores = model.scores_of(&images.iter().map(|seen| &seen.image).collect::<Vec<_>>())?;
-            let outcome = |(Seen { image, .. }, scores)| Outcome {
-                scores,
-                verdict: None,
-                hash: String::new(),
-                image,
-                overlay: None,
-                pictures: None,
-            };
-            return Ok(images.into_iter().zip(scores).map(outcome).collect());
+            return plain(&network, &own.output.list(), images);
         }
+        let model = Arc::new(Model { network: Arc::new(network), ..(**own).clone() });
         let pipeline = self.pipeline(&model)?;
         images.into_iter().map(|seen| self.judge(&pipeline, seen)).collect()
     }
@@ -189,27 +208,47 @@ impl Question {
     }
 
     /// An image at the network's size, and the fingerprint of what came.
-    fn image(&self, model: &Model, source: &Source) -> Result<Seen> {
-        let is_judged = self.is_judged();
-        let fitted = |image: &Image, hash: Option<String>| {
-            check_shown(model, image.size(), self.hosted.most_pixels)?;
-            let original = self.wants.overlay.then(|| image.clone());
-            Ok(Seen { image: model.fit(image)?, original, hash })
-        };
+    fn seen(&self, source: Source) -> Result<Seen> {
+        let (model, most, is_judged) = (&*self.hosted.model, self.hosted.most_pixels, self.is_judged());
+        let hashed = |image: &Image| is_judged.then(|| hash_of(image));
         match source {
             Source::Encoded(bytes) => {
-                let hash = is_judged.then(|| blake3::hash(bytes).to_hex().to_string());
-                fitted(&Image::decode(bytes, Path::new("image"))?, hash)
+                let hash = is_judged.then(|| blake3::hash(&bytes).to_hex().to_string());
+                let original = Image::decode(&bytes, Path::new("image"))?;
+                check_shown(model, original.size(), most)?;
+                let image = model.fit(&original)?;
+                Ok(Seen { image, original: self.wants.overlay.then_some(original), hash })
             }
-            Source::Pixels(image) => fitted(image, is_judged.then(|| hash_of(image))),
+            Source::Pixels(pixels) => {
+                let size = (pixels.height, pixels.width);
+                check_shown(model, size, most)?;
+                let image = pixels.image()?;
+                let hash = hashed(&image);
+                // pixels of 8 bits at the network's size are what fitting would make of them
+                let image = if check_size(model, size).is_ok() { image } else { model.fit(&image)? };
+                Ok(Seen { image, original: None, hash })
+            }
             Source::Tensor(image) => {
                 check_size(model, image.size())?;
-                check_shown(model, image.size(), self.hosted.most_pixels)?;
-                let hash = is_judged.then(|| hash_of(image));
-                Ok(Seen { image: image.clone(), original: None, hash })
+                check_shown(model, image.size(), most)?;
+                Ok(Seen { hash: hashed(&image), image, original: None })
             }
         }
     }
+}
+
+/// The network's own scores of images.
+fn plain(network: &impl Network, names: &[&str], images: Vec<Seen>) -> Result<Vec<Outcome>> {
+    let scores = network.run(&images.iter().map(|seen| &seen.image).collect::<Vec<_>>(), names)?;
+    let outcome = |(Seen { image, .. }, scores)| Outcome {
+        scores: Tensor::joined(scores),
+        verdict: None,
+        hash: String::new(),
+        image,
+        overlay: None,
+        pictures: None,
+    };
+    Ok(images.into_iter().zip(scores).map(outcome).collect())
 }
 
 fn hash_of(image: &Image) -> String {

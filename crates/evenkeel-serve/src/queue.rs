@@ -67,6 +67,8 @@ struct State<T> {
     running: [usize; 2],
     running_cost: f64,
     last_plain: Option<Instant>,
+    /// Workers that wait for something to do.
+    asleep: usize,
     closed: bool,
 }
 
@@ -87,6 +89,7 @@ impl<T: Abandonable> Queue<T> {
             running: [0; 2],
             running_cost: 0.0,
             last_plain: None,
+            asleep: 0,
             closed: false,
         };
         Self {
@@ -130,31 +133,32 @@ impl<T: Abandonable> Queue<T> {
             state.spent[lane] = state.spent[lane].max(state.spent[other]);
         }
         state.lanes[lane].push_back(entry);
-        drop(state);
-        self.ready.notify_one();
+        self.wake_one(state);
         Ok(())
+    }
+
+    /// The next thing to do, if there is any at the moment. [`Queue::done`] must follow.
+    pub(crate) fn pop_now(&self) -> Option<Entry<T>> {
+        self.lock().take(self.workers)
     }
 
     /// The next thing to do; waits for one. `None` once the queue is closed and empty. [`Queue::done`] must follow.
     pub(crate) fn pop(&self) -> Option<Entry<T>> {
         let mut state = self.lock();
         loop {
-            let now = Instant::now();
-            if let Some(lane) = state.next(now, self.workers) {
-                let entry = state.lanes[lane].pop_front()?;
-                state.spent[lane] += entry.cost;
-                state.running[lane] += 1;
-                state.running_cost += entry.cost;
+            if let Some(entry) = state.take(self.workers) {
                 return Some(entry);
             }
             if state.closed && state.lanes.iter().all(VecDeque::is_empty) {
                 return None;
             }
             // a defended request that is held back is looked at again when "lately" is over
+            state.asleep += 1;
             state = match state.lanes.iter().all(VecDeque::is_empty) {
                 true => self.ready.wait(state).unwrap_or_else(PoisonError::into_inner),
                 false => self.ready.wait_timeout(state, LATELY / 4).unwrap_or_else(PoisonError::into_inner).0,
             };
+            state.asleep -= 1;
         }
     }
 
@@ -163,9 +167,16 @@ impl<T: Abandonable> Queue<T> {
         let mut state = self.lock();
         state.running[lane as usize] -= 1;
         state.running_cost = (state.running_cost - cost).max(0.0);
-        let waiting = !state.lanes[Lane::Defended as usize].is_empty();
+        if !state.lanes[Lane::Defended as usize].is_empty() {
+            self.wake_one(state);
+        }
+    }
+
+    /// Wakes a worker if one waits; to call the operating system for nothing would cost every request.
+    fn wake_one(&self, state: MutexGuard<'_, State<T>>) {
+        let asleep = state.asleep > 0;
         drop(state);
-        if waiting {
+        if asleep {
             self.ready.notify_one();
         }
     }
@@ -189,6 +200,16 @@ impl<T> State<T> {
         let queued = |lane: usize| self.lanes[lane].iter().map(|entry| entry.cost).sum::<f64>();
         // the other lane takes at most as much of the time as this one
         self.running_cost + queued(lane) + queued(1 - lane).min(queued(lane))
+    }
+
+    /// Takes what is next.
+    fn take(&mut self, workers: usize) -> Option<Entry<T>> {
+        let lane = self.next(Instant::now(), workers)?;
+        let entry = self.lanes[lane].pop_front()?;
+        self.spent[lane] += entry.cost;
+        self.running[lane] += 1;
+        self.running_cost += entry.cost;
+        Some(entry)
     }
 
     /// The lane whose turn it is.

@@ -44,6 +44,10 @@ pub(crate) fn error(error: &Error) -> Response<Body> {
         Error::Full { retry_after } => {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(retry_after.as_secs()));
         }
+        Error::NoRoom { .. } => {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
         Error::Draining => {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
         }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
+use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, Request};
 use axum::http::{Method, Response, StatusCode, header};
 use axum::routing::{MethodFilter, on};
@@ -169,10 +170,17 @@ pub(crate) fn router(service: &Arc<Service>) -> Router {
     for route in &ROUTES {
         let service = service.clone();
         let filter = if route.method == "post" { MethodFilter::POST } else { MethodFilter::GET };
-        let handler = move |parameters: RawPathParams, request: Request| {
-            let parameters = parameters.iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
-            let call = Call { service: service.clone(), parameters, request };
-            answer(route, call)
+        let handler = move |parameters: Result<RawPathParams, RawPathParamsRejection>, request: Request| {
+            let parameters =
+                parameters.map(|all| all.iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect());
+            let service = service.clone();
+            async move {
+                match parameters {
+                    Ok(parameters) => answer(route, Call { service, parameters, request }).await,
+                    // a name that is no text is the name of nothing
+                    Err(_) => respond::error(&Error::NoRoute { path: shortened(request.uri().path()) }),
+                }
+            }
         };
         router = router.route(route.path, on(filter, handler));
     }

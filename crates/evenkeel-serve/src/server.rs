@@ -14,6 +14,7 @@ use tokio::task::JoinHandle;
 use crate::accept::{self, Speaks};
 use crate::alarms::AlarmLog;
 use crate::auth::Token;
+use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::hosted::Hosted;
 use crate::job::{Hook, Job};
@@ -97,7 +98,7 @@ impl Server {
         let each = (options.threads / workers).max(1);
         let workers = Workers::start(service.queue.clone(), workers, each, replaced)?;
         let runtime = Builder::new_multi_thread()
-            .worker_threads(2)
+            .worker_threads(1)
             .max_blocking_threads(4)
             .thread_name("evenkeel-io")
             .enable_all()
@@ -197,6 +198,8 @@ fn service(options: &Options, hosted: Vec<Hosted>) -> Result<Service> {
         order,
         metrics: Arc::new(Metrics::default()),
         queue: Arc::new(Queue::new(limits.plain_queue, limits.defended_queue, options.workers.max(1))),
+        budget: Budget::new(limits.held_bytes, limits.body_bytes),
+        long_bodies: Semaphore::new(1),
         alarms: AlarmLog::open(options.alarm_log.as_ref(), keep)?,
         token: options.token.clone(),
         hook: options.hook.clone(),

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 use crate::alarms::{Alarm, AlarmLog, now};
 use crate::auth::Token;
+use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::front::shortened;
 use crate::hosted::Hosted;
@@ -27,6 +28,9 @@ pub(crate) struct Service {
     pub(crate) limits: Limits,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) queue: Arc<Queue<Job>>,
+    pub(crate) budget: Arc<Budget>,
+    /// The turn to parse a long body.
+    pub(crate) long_bodies: Semaphore,
     pub(crate) alarms: AlarmLog,
     pub(crate) token: Option<Token>,
     pub(crate) hook: Option<Hook>,
@@ -62,7 +66,7 @@ impl Service {
         // nothing runs for longer than its time, whatever it would take
         let cost = question.cost().min(limit.as_secs_f64());
         let (metrics, hook) = (self.metrics.clone(), self.hook.clone());
-        let work = Job { question, reply: Some(reply), gone, entered, limit, metrics, hook };
+        let work = Job { question, reply: Some(reply), outcome: None, gone, entered, limit, metrics, hook };
         self.queue.push(Entry { work, lane, cost, deadline: entered + limit }).map_err(|refused| {
             match refused {
                 Refused::Full(retry_after) => Error::Full { retry_after },
@@ -111,6 +115,8 @@ impl Service {
         for (labels, (_, running)) in lanes {
             all.push(("evenkeel_running", "Requests that workers have.", labels, running as f64));
         }
+        let held = self.budget.held() as f64;
+        all.push(("evenkeel_held_bytes", "Bytes that requests hold.", String::new(), held));
         for (name, hosted) in &self.models {
             for (direction, count) in
                 [("forward", &hosted.passes.forward), ("backward", &hosted.passes.backward)]

@@ -1,17 +1,19 @@
 //! Between the protocol's tensors and the method's images: inputs become images, outcomes become outputs.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use evenkeel::image::Image;
 use evenkeel::model::Model;
 
+use crate::budget::Share;
 use crate::choice::Choice;
 use crate::error::{Error, Result};
 use crate::hosted::Hosted;
 use crate::protocol::{
     InferRequest, InferResponse, Input, InputData, Output, OutputData, TensorLimits, WantedOutput,
 };
-use crate::question::{Outcome, Question, Source, Wants};
+use crate::question::{Outcome, Pixels, Question, Source, Wants};
 
 /// The one input's name.
 pub(crate) const INPUT: &str = "image";
@@ -28,27 +30,35 @@ pub(crate) const EXTRA: [(&str, &str, &str); 4] = [
     ),
 ];
 
-/// The question that a request asks.
+/// The question that a request asks; its inputs are taken out, and `share` holds what they hold.
 ///
 /// # Errors
-/// If its input is not an image, an output is unknown, or a parameter makes no sense.
+/// If its input is not an image, an output is unknown, a parameter makes no sense, or requests hold as much as they may.
 pub(crate) fn question(
     hosted: &Arc<Hosted>,
-    request: &InferRequest,
+    request: &mut InferRequest,
     limits: &TensorLimits,
+    mut share: Share,
 ) -> Result<Question> {
-    let [input] = request.inputs.as_slice() else {
-        let reason = format!("{} inputs came; one is taken, named {INPUT:?}", request.inputs.len());
+    let count = request.inputs.len();
+    let (Some(input), 1) = (request.inputs.pop(), count) else {
+        let reason = format!("{count} inputs came; one is taken, named {INPUT:?}");
         return Err(Error::malformed("inputs", reason));
     };
     if input.name != INPUT {
         let reason = format!("is unknown; the input is named {INPUT:?}");
         return Err(Error::malformed(format!("input {}", input.name), reason));
     }
+    share.hold(input.data.held_bytes())?;
     let images = images(input, limits.batch)?;
     let choice = Choice::read(&request.parameters, &hosted.allowed)?;
     let mut wants = Wants::default();
+    let mut named = HashSet::new();
     for WantedOutput { name, .. } in &request.outputs {
+        // each would be a copy of what may be large
+        if !named.insert(name) {
+            return Err(Error::malformed(format!("output {name}"), "is asked for twice"));
+        }
         match name.as_str() {
             "evenkeel.score" => wants.score = true,
             "evenkeel.alarm" if hosted.threshold().is_none() => {
@@ -66,14 +76,15 @@ pub(crate) fn question(
             }
         }
     }
-    Ok(Question { hosted: hosted.clone(), images, choice, wants, pixels: limits.pixels })
+    Ok(Question { hosted: hosted.clone(), images, choice, wants, pixels: limits.pixels, share })
 }
 
-/// The images of an input.
-fn images(input: &Input, batch: usize) -> Result<Vec<Source>> {
-    let wrong = |reason: String| Error::malformed(format!("input {}", input.name), reason);
-    let shape = input.shape.as_slice();
-    let (count, per_image) = match (&input.data, shape) {
+/// The images of an input, with their values as they came.
+fn images(input: Input, batch: usize) -> Result<Vec<Source>> {
+    let Input { name, shape, data } = input;
+    let wrong = |reason: String| Error::malformed(format!("input {name}"), reason);
+    let shape = shape.as_slice();
+    let (count, per_image) = match (&data, shape) {
         (InputData::Bytes(_), [n] | [n, 1]) => (*n, 1),
         (InputData::Bytes(_), _) => return Err(wrong(format!("{shape:?} is not [n], n encoded images"))),
         (_, [n, a, b, c]) => (*n, a.saturating_mul(*b).saturating_mul(*c)),
@@ -84,8 +95,8 @@ fn images(input: &Input, batch: usize) -> Result<Vec<Source>> {
         return Err(Error::TooLarge { what: "batch", limit: batch, unit: "images" });
     }
     let sides = &shape[shape.len().saturating_sub(3)..];
-    match &input.data {
-        InputData::Bytes(files) => Ok(files.iter().cloned().map(Source::Encoded).collect()),
+    match data {
+        InputData::Bytes(files) => Ok(files.into_iter().map(Source::Encoded).collect()),
         InputData::Fp32(values) => {
             let [3, height, width] = *sides else {
                 return Err(wrong(format!("{shape:?}: numbers come as [n, 3, height, width]")));
@@ -93,21 +104,23 @@ fn images(input: &Input, batch: usize) -> Result<Vec<Source>> {
             if let Some(value) = values.iter().find(|v| !(0.0..=1.0).contains(*v)) {
                 return Err(wrong(format!("holds {value}; pixels are from 0 to 1, not normalised")));
             }
-            let image = |values: &[f32]| Ok(Source::Tensor(Image::new(height, width, values.to_vec())?));
-            values.chunks_exact(per_image).map(image).collect()
+            let image = |values: Vec<f32>| Ok(Source::Tensor(Image::new(height, width, values)?));
+            match count {
+                1 => Ok(vec![image(values)?]),
+                _ => values.chunks_exact(per_image).map(|values| image(values.to_vec())).collect(),
+            }
         }
         InputData::Uint8(bytes) => {
-            let image = |bytes: &[u8]| {
-                let image = match *sides {
-                    [height, width, 3] => Image::from_rgb8(height, width, bytes)?,
-                    [3, height, width] => {
-                        Image::new(height, width, bytes.iter().map(|b| f32::from(*b) / 255.0).collect())?
-                    }
-                    _ => return Err(wrong(format!("{shape:?} is neither [n, h, w, 3] nor [n, 3, h, w]"))),
-                };
-                Ok(Source::Pixels(image))
+            let (height, width, interleaved) = match *sides {
+                [height, width, 3] => (height, width, true),
+                [3, height, width] => (height, width, false),
+                _ => return Err(wrong(format!("{shape:?} is neither [n, h, w, 3] nor [n, 3, h, w]"))),
             };
-            bytes.chunks_exact(per_image).map(image).collect()
+            let image = |number: usize| {
+                let bytes = bytes.slice(number * per_image..(number + 1) * per_image);
+                Source::Pixels(Pixels { height, width, interleaved, bytes })
+            };
+            Ok((0..count).map(image).collect())
         }
     }
 }

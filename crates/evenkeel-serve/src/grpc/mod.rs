@@ -1,6 +1,8 @@
 //! The protocol over gRPC, with the same semantics as over REST: the same parser's rules, the same queue, the same errors.
 
+mod bounded;
 mod convert;
+mod metered;
 
 #[allow(missing_docs, unreachable_pub, clippy::all, rust_2018_idioms)]
 mod inference {
@@ -20,12 +22,13 @@ use inference::{
     ModelReadyResponse, ServerLiveRequest, ServerLiveResponse, ServerMetadataRequest, ServerMetadataResponse,
     ServerReadyRequest, ServerReadyResponse,
 };
+use metered::{CallShare, Metered};
 use tonic::codec::CompressionEncoding;
 use tonic::{Code, Request, Response, Status};
 
+use crate::budget::Share;
 use crate::error::{Error, Result};
 use crate::hosted::Hosted;
-use crate::limits::Limits;
 use crate::metadata;
 use crate::protocol::VERSION;
 use crate::service::Service;
@@ -41,13 +44,26 @@ pub(crate) fn service(service: &Arc<Service>) -> TowerToHyperService<GrpcInferen
     TowerToHyperService::new(server)
 }
 
-/// Answers one call; a message that does not come in time ends it.
+/// What is answered without the token.
+const OPEN: [&str; 2] =
+    ["/inference.GRPCInferenceService/ServerLive", "/inference.GRPCInferenceService/ServerReady"];
+
+/// Answers one call. Who has no token is not read; a message that does not come in time ends the call, and so does one that there is no memory for.
 pub(crate) async fn call(
     server: TowerToHyperService<GrpcInferenceServiceServer<Front>>,
     request: http::Request<Incoming>,
-    limits: Limits,
+    service: Arc<Service>,
 ) -> Result<http::Response<tonic::body::Body>, Infallible> {
-    let limit = limits.body_time + limits.request_time;
+    let authorization = request.headers().get(http::header::AUTHORIZATION).map(|value| value.as_bytes());
+    let authorised = service.token.as_ref().is_none_or(|token| token.accepts(authorization));
+    if !authorised && !OPEN.contains(&request.uri().path()) {
+        service.metrics.answered("grpc", Error::Unauthorized.status());
+        return Ok(Status::from(Error::Unauthorized).into_http());
+    }
+    let limit = service.limits.body_time + service.limits.request_time;
+    let share = CallShare::new(&service.budget);
+    let mut request = request.map(|body| Metered::new(body, share.clone()));
+    request.extensions_mut().insert(share);
     match tokio::time::timeout(limit, hyper::service::Service::call(&server, request)).await {
         Ok(answered) => answered,
         Err(_) => Ok(Status::from(Error::SlowBody { limit }).into_http()),
@@ -77,14 +93,6 @@ impl From<Error> for Status {
 }
 
 impl Front {
-    fn authorise<T>(&self, request: &Request<T>) -> Result<()> {
-        let header = request.metadata().get("authorization").map(|value| value.as_bytes());
-        match self.0.token.as_ref().is_none_or(|token| token.accepts(header)) {
-            true => Ok(()),
-            false => Err(Error::Unauthorized),
-        }
-    }
-
     fn model(&self, name: &str, version: &str) -> Result<Arc<Hosted>> {
         let model = self.0.model(name)?;
         match version.is_empty() || version == VERSION {
@@ -96,11 +104,11 @@ impl Front {
         }
     }
 
-    async fn infer(&self, request: ModelInferRequest) -> Result<ModelInferResponse> {
+    async fn infer(&self, request: ModelInferRequest, share: Share) -> Result<ModelInferResponse> {
         let hosted = self.model(&request.model_name, &request.model_version)?;
         let limits = self.0.tensor_limits();
-        let request = convert::request(request, &limits)?;
-        let question = tensors::question(&hosted, &request, &limits)?;
+        let mut request = convert::request(request, &limits)?;
+        let question = tensors::question(&hosted, &mut request, &limits, share)?;
         let outcomes = self.0.ask(question, request.id.as_deref()).await?;
         Ok(convert::response(tensors::response(&hosted, &request, &outcomes)?))
     }
@@ -140,7 +148,6 @@ impl GrpcInferenceService for Front {
         &self,
         request: Request<ModelReadyRequest>,
     ) -> Result<Response<ModelReadyResponse>, Status> {
-        self.authorise(&request)?;
         let ModelReadyRequest { name, version } = request.into_inner();
         self.model(&name, &version)?;
         Ok(Response::new(ModelReadyResponse { ready: self.0.is_ready() }))
@@ -148,9 +155,8 @@ impl GrpcInferenceService for Front {
 
     async fn server_metadata(
         &self,
-        request: Request<ServerMetadataRequest>,
+        _: Request<ServerMetadataRequest>,
     ) -> Result<Response<ServerMetadataResponse>, Status> {
-        self.authorise(&request)?;
         Ok(Response::new(ServerMetadataResponse {
             name: "evenkeel".into(),
             version: env!("CARGO_PKG_VERSION").into(),
@@ -162,7 +168,6 @@ impl GrpcInferenceService for Front {
         &self,
         request: Request<ModelMetadataRequest>,
     ) -> Result<Response<ModelMetadataResponse>, Status> {
-        self.authorise(&request)?;
         let ModelMetadataRequest { name, version } = request.into_inner();
         let hosted = self.model(&name, &version)?;
         Ok(Response::new(ModelMetadataResponse {
@@ -179,10 +184,9 @@ impl GrpcInferenceService for Front {
         request: Request<ModelInferRequest>,
     ) -> Result<Response<ModelInferResponse>, Status> {
         let start = Instant::now();
-        let outcome = match self.authorise(&request) {
-            Ok(()) => self.infer(request.into_inner()).await,
-            Err(error) => Err(error),
-        };
+        let share = request.extensions().get::<CallShare>().and_then(CallShare::take);
+        let share = share.unwrap_or_else(|| Share::new(&self.0.budget));
+        let outcome = self.infer(request.into_inner(), share).await;
         self.answered("grpc_infer", start, outcome)
     }
 }

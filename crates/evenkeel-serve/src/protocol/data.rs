@@ -17,6 +17,17 @@ pub enum InputData {
     Bytes(Vec<Bytes>),
 }
 
+impl InputData {
+    /// The bytes that the values take.
+    pub fn held_bytes(&self) -> usize {
+        match self {
+            Self::Fp32(values) => size_of_val(values.as_slice()),
+            Self::Uint8(bytes) => bytes.len(),
+            Self::Bytes(files) => files.iter().map(Bytes::len).sum(),
+        }
+    }
+}
+
 /// Values of an output.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OutputData {
@@ -103,6 +114,9 @@ impl<'de> Deserialize<'de> for Flat {
     }
 }
 
+/// Strings of one tensor: an empty one takes three bytes of JSON and many more of memory.
+const MOST_TEXTS: usize = 65_536;
+
 /// Appends one value, or all values of a list.
 struct Into<'f>(&'f mut Flat);
 
@@ -134,6 +148,9 @@ impl<'de> Visitor<'de> for Into<'_> {
     }
 
     fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<(), E> {
+        if self.0.texts.len() >= MOST_TEXTS {
+            return Err(E::custom(format_args!("more than {MOST_TEXTS} strings")));
+        }
         self.0.texts.push(value.to_owned());
         Ok(())
     }

@@ -6,6 +6,7 @@
 mod binary;
 mod data;
 mod datatype;
+mod parameters;
 mod request;
 mod response;
 

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::data::Flat;
-use super::{Datatype, InputData, TensorLimits, binary, count};
+use super::{Datatype, InputData, TensorLimits, binary, count, parameters};
 use crate::error::{Error, Result};
 
 /// Parameters of a request, an input or an output.
@@ -52,7 +52,7 @@ pub struct InferRequest {
 struct RawRequest<'a> {
     #[serde(default)]
     id: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "parameters::read")]
     parameters: Parameters,
     #[serde(borrow)]
     inputs: Vec<RawInput<'a>>,
@@ -67,7 +67,7 @@ struct RawInput<'a> {
     shape: Vec<u64>,
     #[serde(borrow)]
     datatype: Cow<'a, str>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "parameters::read")]
     parameters: Parameters,
     #[serde(default)]
     data: Option<Flat>,
@@ -77,7 +77,7 @@ struct RawInput<'a> {
 struct RawOutput<'a> {
     #[serde(borrow)]
     name: Cow<'a, str>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "parameters::read")]
     parameters: Parameters,
 }
 

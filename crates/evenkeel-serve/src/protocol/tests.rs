@@ -75,6 +75,25 @@ fn shapes_are_counted_before_anything_is_allocated() {
 }
 
 #[test]
+fn parameters_are_few_and_plain() {
+    let with = |parameters: Value| {
+        let mut request = input(json!([1]), "FP32", json!([0.5]));
+        request["parameters"] = parameters;
+        read(&request, b"")
+    };
+    let plain = json!({ "a": 1, "b": -2, "c": 0.5, "d": "text", "e": true, "f": null });
+    assert_eq!(Value::from(with(plain.clone()).unwrap().parameters), plain);
+    let many: serde_json::Map<_, _> = (0..65).map(|i| (i.to_string(), json!(i))).collect();
+    for wrong in [json!({ "a": [0, 0] }), json!({ "a": {} }), many.into(), json!([]), json!(null)] {
+        assert!(matches!(with(wrong.clone()), Err(Error::Malformed { .. })), "{wrong}");
+    }
+    let twice = Bytes::from_static(br#"{"inputs": [], "parameters": {"a": 1, "a": 2}}"#);
+    assert!(parse(&twice, None, &LIMITS).is_err());
+    let texts = input(json!([1]), "BYTES", json!(vec![""; 70_000]));
+    assert!(read(&texts, b"").unwrap_err().to_string().contains("strings"));
+}
+
+#[test]
 fn what_is_written_says_where_its_json_ends() {
     let output = |name: &str, data: OutputData| Output { name: name.into(), shape: vec![2], data };
     let response = InferResponse {

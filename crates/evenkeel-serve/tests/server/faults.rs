@@ -153,6 +153,43 @@ fn sizes_are_judged_before_anything_is_allocated() {
 }
 
 #[test]
+fn bodies_of_all_clients_together_are_bounded() {
+    let server = server(|options| {
+        options.limits = quick_limits();
+        options.limits.body_time = Duration::from_secs(20);
+        options.limits.held_bytes = 4 << 20;
+    });
+    let held = |bytes: usize| {
+        let start = Instant::now();
+        while !server.metrics().contains(&format!("\nevenkeel_held_bytes {bytes}\n")) {
+            assert!(start.elapsed() < Duration::from_secs(20), "{bytes}: {}", server.metrics());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    };
+    let (big, small) = (message("POST", INFER, &[], &vec![b' '; 3 << 20]), vec![b' '; 2 << 20]);
+    let mut slow = connect(server.address());
+    slow.write_all(&big[..big.len() - 1]).unwrap();
+    held((3 << 20) - 1);
+    let answer = request(server.address(), "POST", INFER, &[], &small);
+    assert_eq!((answer.status, answer.header("retry-after")), (429, Some("1")), "{}", answer.error());
+    let body = grey(64).to_string();
+    assert_eq!(
+        request(server.address(), "POST", INFER, &[], body.as_bytes()).status,
+        200,
+        "there is some room"
+    );
+    assert_eq!(exchange(&mut slow, b" ").unwrap().status, 400, "who has room is answered");
+    held(0);
+    assert_eq!(request(server.address(), "POST", INFER, &[], &small).status, 400, "and there is room again");
+    let mut leaves = connect(server.address());
+    leaves.write_all(&big[..big.len() - 1]).unwrap();
+    held((3 << 20) - 1);
+    drop(leaves);
+    held(0);
+    server.finish();
+}
+
+#[test]
 fn what_is_no_request_is_refused_with_a_sentence() {
     let server = server(|_| {});
     let values = |count: usize| vec![0.5; count];
@@ -182,6 +219,11 @@ fn what_is_no_request_is_refused_with_a_sentence() {
         (input(json!([1, 3, 64, 64]), "UINT8", json!(vec![256; 3 * 64 * 64])), "255"),
         (input(json!([1]), "BYTES", json!(["not base64"])), "base64"),
         (input(json!([1]), "BYTES", json!(["PHN2Zy8+"])), "PNG"),
+        (
+            json!({ "inputs": grey(64)["inputs"], "outputs": [{ "name": "scores" }, { "name": "scores" }] })
+                .to_string(),
+            "twice",
+        ),
         (input(json!([1]), "BYTES", json!(["aHR0cDovL2V4YW1wbGUuY29tL2EucG5n"])), "PNG"),
     ] {
         let answer = request(server.address(), "POST", INFER, &[], body.as_bytes());

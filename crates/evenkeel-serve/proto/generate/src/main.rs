@@ -10,6 +10,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     config.bytes(["."]).out_dir(&target);
     let files = protox::compile([&proto], [crate_folder.join("proto")])?;
     let tonic = tonic_prost_build::configure().build_client(false).build_transport(false).out_dir(&target);
+    let tonic = tonic.codec_path("super::super::bounded::Bounded");
     tonic.compile_fds_with_config(files, config)?;
     let code = std::fs::read_to_string(target.join("inference.rs"))?;
     let hash = blake3::hash(&std::fs::read(&proto)?).to_hex();
