@@ -243,15 +243,15 @@ impl<'m> Trial<'m> {
         let mut pictures = vec![
             Picture::new("image", &subject.image),
             Picture::labelled("truth", self.picture(&subject.truth.as_prediction(), &subject.image)?),
-            Picture::labelled("said of the clean image", answer(&none[0])?),
+            Picture::labelled("prediction, clean", answer(&none[0])?),
             Picture::new("attacked image", &answers.attacked),
             Picture::new(
                 "perturbation, magnified",
                 &magnified(&subject.image, &answers.attacked, attack()?.settings().budget().radius),
             ),
-            Picture::labelled("said of the attacked image", answer(&none[1])?),
+            Picture::labelled("prediction, attacked", answer(&none[1])?),
             Picture::new("defended image", &answers.defended),
-            Picture::labelled("said after the defence", answer(&last[1])?),
+            Picture::labelled("prediction, defended", answer(&last[1])?),
         ];
         for (k, view) in views.iter().enumerate() {
             let name = format!("attacked, seen through view {k}");

@@ -128,9 +128,9 @@ impl Shelf<'_> {
             ]);
         }
         pictures.extend([
-            Picture::labelled("said of it", said(&seen.bare)?),
+            Picture::labelled("prediction", said(&seen.bare)?),
             Picture::new("the defence, magnified", &magnified(&seen.shown, &seen.defended, 1.5 * bound)),
-            Picture::labelled("said after the defence", said(&seen.answer)?),
+            Picture::labelled("prediction after the defence", said(&seen.answer)?),
         ]);
         pictures.iter().map(Picture::html).collect()
     }
