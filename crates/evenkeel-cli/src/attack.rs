@@ -27,7 +27,7 @@ pub(crate) struct AttackArgs {
     #[command(flatten)]
     subject: InputArgs,
     /// Which attacks, separated by commas; with several, the most harmful one is kept, and a flag goes to those that read it
-    #[arg(long, value_name = "NAME", default_value = "pgd", value_delimiter = ',', value_parser = names_of::<AttackKind>())]
+    #[arg(long, value_name = "NAME", default_value = Attack::usual().name(), value_delimiter = ',', value_parser = names_of::<AttackKind>())]
     attack: Vec<String>,
     #[command(flatten)]
     knobs: KnobArgs<AttackKind>,

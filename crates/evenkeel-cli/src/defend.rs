@@ -61,7 +61,7 @@ pub(crate) struct Evidence {
 impl Evidence {
     /// Of the views that the defence looks through.
     pub(crate) fn of_views(defence: &DefenceArgs, model: &Model, seed: u64) -> Result<Self> {
-        let detector = DetectorSpec::named("variance")?.with_views(defence.views()?);
+        let detector = DetectorSpec::usual().with_views(defence.views()?);
         let detector = detector.with("seed", seed)?.build(model, Heads::default())?;
         Ok(Self { detector, defended: 0, worse: 0 })
     }

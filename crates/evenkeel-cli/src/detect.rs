@@ -56,7 +56,10 @@ pub(crate) struct DetectArgs {
 
 impl DetectArgs {
     fn detector(&self, model: &Model) -> Result<Detector> {
-        let mut spec = DetectorSpec::named(self.score.as_deref().unwrap_or("variance"))?;
+        let mut spec = match &self.score {
+            Some(name) => DetectorSpec::named(name)?,
+            None => DetectorSpec::usual(),
+        };
         self.knobs.apply(&mut spec)?;
         Ok(spec.build(model, self.heads.load()?)?)
     }

@@ -99,7 +99,7 @@ pub(crate) fn run(args: PredictArgs) -> Result<()> {
     let detector = match (&calibration, args.detect) {
         (Some(calibration), _) => Some(calibration.detector(&model, heads()?)?),
         (None, true) => {
-            let spec = DetectorSpec::named("variance")?.with_views(args.defence.views()?);
+            let spec = DetectorSpec::usual().with_views(args.defence.views()?);
             Some(spec.with("seed", args.seed)?.build(&model, heads()?)?)
         }
         (None, false) => None,

@@ -63,7 +63,9 @@ mod _core {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         work::settle();
+        module.add("ATTACK", evenkeel::Attack::usual().name())?;
         module.add("DELTA", evenkeel::detect::DELTA)?;
+        module.add("DETECTOR", evenkeel::DetectorSpec::usual().name())?;
         module.add("FALSE_ALARMS", evenkeel::detect::FALSE_ALARMS)?;
         module.add("TUNE_MINUTES", evenkeel_study::tune::MINUTES)?;
         module.add("TUNE_EPSILON", evenkeel_study::tune::EPSILON.as_str())?;

@@ -48,9 +48,6 @@ impl Example {
     }
 }
 
-/// The detector of models without a calibration.
-const UNCALIBRATED: &str = "variance";
-
 /// A model that is served.
 pub struct Hosted {
     /// Its name in requests.
@@ -95,7 +92,7 @@ impl Hosted {
         }
         let detector = match &calibration {
             Some(calibration) => calibration.detector(&model, Heads::default())?,
-            None => DetectorSpec::named(UNCALIBRATED)?.build(&model, Heads::default())?,
+            None => DetectorSpec::usual().build(&model, Heads::default())?,
         };
         let allowed = Allowed { default: Choice::default(), free: true, most: 200 };
         Ok(Self {
@@ -193,7 +190,7 @@ impl Hosted {
             return Ok(self.detector.clone());
         }
         let views = choice.defence.as_ref().map(|spec| spec.settings().views.set.clone());
-        let spec = DetectorSpec::named(UNCALIBRATED)?.with("seed", choice.seed)?;
+        let spec = DetectorSpec::usual().with("seed", choice.seed)?;
         let spec = match views {
             Some(views) => spec.with_views(views),
             None => spec,

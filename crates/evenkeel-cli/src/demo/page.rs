@@ -11,7 +11,7 @@ pub(super) fn page(reports: &[Report], seconds: f64) -> Result<String> {
     for report in reports {
         body += &section(report)?;
     }
-    let radius = attack()?.settings().epsilon_255;
+    let radius = attack().settings().epsilon_255;
     Ok(format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" \
          content=\"width=device-width, initial-scale=1\"><link rel=\"icon\" href=\"data:,\"><title>evenkeel demo</title>\

@@ -25,8 +25,8 @@ const SHOWN: usize = 4;
 const SHOWN_DEFENCE: &str = evenkeel::defence::USUAL;
 
 /// The attack, with the settings that `evenkeel attack` gives it.
-pub(super) fn attack() -> Result<Attack> {
-    Ok(Attack::named("pgd")?)
+pub(super) fn attack() -> Attack {
+    Attack::usual()
 }
 
 /// How hard to try.
@@ -111,14 +111,13 @@ impl<'m> Trial<'m> {
         let rest = names::<DefenceKind>().into_iter().filter(|name| *name != "none");
         contenders.extend(rest.map(|name| contender(name, "plain")).collect::<Result<Vec<_>>>()?);
         contenders.push(contender(SHOWN_DEFENCE, "vote")?);
-        let detector =
-            DetectorSpec::named("variance")?.with("seed", effort.seed)?.build(model, Heads::default())?;
+        let detector = DetectorSpec::usual().with("seed", effort.seed)?.build(model, Heads::default())?;
         Ok(Self { model, task, count, seed: effort.seed, contenders, detector })
     }
 
     fn run(&self) -> Result<Report> {
         let (figure, pictures, count) = (self.task.figure(), self.task.pictures(), self.count);
-        let radius = attack()?.settings().epsilon_255;
+        let radius = attack().settings().epsilon_255;
         let title = format!("{pictures}, {count} pictures: {figure}, before and after PGD at {radius}/255");
         let tally = |_| [self.task.tally(), self.task.tally()];
         let mut tallies: Vec<[Tally; 2]> = self.contenders.iter().map(tally).collect();
@@ -214,7 +213,7 @@ impl<'m> Trial<'m> {
     /// The attacked image, as it would come out of a PNG file.
     fn attack(&self, subject: &Sample, seed: u64) -> Result<Image> {
         let scenario = Scenario::new(self.model, &subject.image, &subject.truth);
-        let attack = attack()?.seed(seed);
+        let attack = attack().seed(seed);
         let outcome = attack.run(&scenario)?;
         Ok(attack.settings().budget().rounded(&subject.image, &outcome.image))
     }
@@ -247,7 +246,7 @@ impl<'m> Trial<'m> {
             Picture::new("attacked image", &answers.attacked),
             Picture::new(
                 "perturbation, magnified",
-                &magnified(&subject.image, &answers.attacked, attack()?.settings().budget().radius),
+                &magnified(&subject.image, &answers.attacked, attack().settings().budget().radius),
             ),
             Picture::labelled("prediction, attacked", answer(&none[1])?),
             Picture::new("defended image", &answers.defended),

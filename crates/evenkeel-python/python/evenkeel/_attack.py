@@ -62,7 +62,7 @@ def attack(
     model: Union[Model, Pipeline],
     image: Images,
     truth: Any = None,
-    name: Union[str, Sequence[str]] = "pgd",
+    name: Union[str, Sequence[str]] = _core.ATTACK,
     *,
     target: Any = None,
     views: Optional[ViewsLike] = None,

@@ -6,7 +6,9 @@ from typing import Any, Callable, Mapping, Optional, Sequence, final
 import numpy as np
 import numpy.typing as npt
 
+ATTACK: str
 DELTA: float
+DETECTOR: str
 FALSE_ALARMS: float
 TUNE_CLEAN_LOSS: float
 TUNE_EPSILON: str
@@ -14,9 +16,11 @@ TUNE_MINUTES: float
 __version__: str
 
 __all__ = [
+    "ATTACK",
     "Calibration",
     "Comparison",
     "DELTA",
+    "DETECTOR",
     "Dataset",
     "EvenkeelError",
     "FALSE_ALARMS",

@@ -45,7 +45,7 @@ def _scoring(model: Model, detector: Union[str, Spec, None], settings: dict[str,
         raise EvenkeelError(f"{what}: has no effect, because the calibration says how images are scored")
     if isinstance(calibration, (str, os.PathLike)):
         calibration = load_calibration(calibration, model)
-    spec = spec_of("detector", "variance" if detector is None else detector, settings)
+    spec = spec_of("detector", _core.DETECTOR if detector is None else detector, settings)
     assert spec is not None
     return {"detector": spec.pair, "calibration": calibration, "bias": None, "delta": DELTA, "head": None, "bank": None, **more}
 

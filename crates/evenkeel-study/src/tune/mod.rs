@@ -19,6 +19,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use evenkeel::DetectorSpec;
 use evenkeel::attack::AttackSettings;
 
 use crate::experiment::{AttackRule, DetectorRule, Experiment, Given, SubjectRule, Sweep};
@@ -127,7 +128,8 @@ fn aware() -> Vec<AttackRule> {
 
 /// The experiment of a round: these candidates on the first `images` images of each half.
 fn experiment(request: &Request, candidates: &[&Candidate], images: usize, knowing: bool) -> Experiment {
-    let detector = DetectorRule { kind: "variance".into(), name: None, knobs: Given::new() };
+    let detector =
+        DetectorRule { kind: DetectorSpec::usual().name().into(), name: None, knobs: Given::new() };
     Experiment {
         name: "tune".into(),
         about: "What to use on this network".into(),

@@ -47,7 +47,7 @@ pub fn words(tuned: &Tuned, request: &Request) -> String {
 /// # Errors
 /// If the chosen candidate is none of the table.
 pub fn policy(tuned: &Tuned, request: &Request, model: &str) -> Result<Policy> {
-    let detector = DetectorSpec::named("variance")?.with("seed", request.seed)?;
+    let detector = DetectorSpec::usual().with("seed", request.seed)?;
     let with_alarm =
         tuned.judged.iter().chain(&tuned.chosen_by).find_map(|j| Some((j.threshold?, j.threshold_images)));
     let alarm = with_alarm.map(|(threshold, images)| Alarm {

@@ -175,11 +175,14 @@ fn exact(settings: &mut AttackSettings) {
     *settings = AttackSettings { estimator: Some(Estimator::Exact), final_draws: 0, ..settings.clone() };
 }
 
+/// What is used where an attack is asked for and none is named.
+const USUAL: &str = "pgd";
+
 /// Every attack.
 pub static ATTACKS: [AttackKind; 24] = [
     attack("fgsm", "one step of the whole radius", true, &ONE_STEP, family::fgsm),
     attack("ifgsm", "steps of 1/255, as many as the radius needs", true, &ONE_STEP, family::ifgsm),
-    attack("pgd", "steps along the sign of the gradient, projected", true, &SIGNED, family::pgd),
+    attack(USUAL, "steps along the sign of the gradient, projected", true, &SIGNED, family::pgd),
     attack("mim", "steps along a momentum of normalised gradients", true, &MOMENTUM, family::mim),
     attack("cw", "PGD on the margin", true, &MARGIN, family::cw),
     AttackKind {
@@ -260,6 +263,11 @@ impl Entry for AttackKind {
 pub type Attack = Spec<AttackKind>;
 
 impl Attack {
+    /// The attack that is used where none is named.
+    pub fn usual() -> Self {
+        Self::named(USUAL).expect("the table has it")
+    }
+
     /// The same with a radius between pixel values in [0, 1].
     #[must_use]
     pub fn epsilon(mut self, epsilon: f64) -> Self {

@@ -11,12 +11,14 @@ pub struct DetectorKind {
     heading: Heading,
 }
 
+/// What is used where a detector is asked for and none is named.
+const USUAL: &str = "variance";
 /// The detector that estimates how wrong the answer is.
 const ERROR_ESTIMATE: &str = "error-estimate";
 
 /// Every detector.
 pub static DETECTORS: [DetectorKind; 7] = [
-    kind("variance", "how much class probabilities vary over the views", &["views", "seed"]),
+    kind(USUAL, "how much class probabilities vary over the views", &["views", "seed"]),
     kind("variance-onehot", "how much the answers vary over the views", &["views", "seed"]),
     kind("equivariance", "minus the mean cosine of undone features with the image's", &["views", "seed"]),
     kind("invariance", "minus the mean cosine of pooled features with the image's", &["views", "seed"]),
@@ -93,6 +95,11 @@ impl Entry for DetectorKind {
 pub type DetectorSpec = Spec<DetectorKind>;
 
 impl DetectorSpec {
+    /// The detector that is used where none is named.
+    pub fn usual() -> Self {
+        Self::named(USUAL).expect("the table has it")
+    }
+
     /// The same with these views, whatever file they came from.
     #[must_use]
     pub fn with_views(mut self, views: impl Into<NamedViews>) -> Self {
