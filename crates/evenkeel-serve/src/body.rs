@@ -32,15 +32,20 @@ pub(crate) async fn read(
     let coding = headers.get(header::CONTENT_ENCODING).map_or("identity", |v| v.to_str().unwrap_or("?"));
     let coding = Coding::named(coding)?;
     let whole = async {
-        // a body that announces its length gets its buffer once, others grow as they come
-        let mut whole = BytesMut::with_capacity(announced.map_or(0, |n| (n as usize).min(1 << 20)));
-        let mut body = body;
+        let (mut whole, mut body) = (BytesMut::new(), body);
         while let Some(frame) = body.frame().await {
             let Ok(data) = frame.map_err(|_| Error::Broken)?.into_data() else { continue };
             if whole.len() + data.len() > limit {
                 return Err(too_large());
             }
             share.grow(data.len())?;
+            // the usual case: a body that came whole is not copied
+            if announced == Some(data.len() as u64) {
+                return Ok(data);
+            }
+            if whole.is_empty() {
+                whole.reserve(announced.map_or(0, |n| (n as usize).min(1 << 20)));
+            }
             whole.extend_from_slice(&data);
         }
         Ok(whole.freeze())

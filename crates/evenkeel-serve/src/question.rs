@@ -95,8 +95,8 @@ pub(crate) struct Outcome {
     pub verdict: Option<Verdict>,
     /// A fingerprint of the image as it came; empty without a verdict.
     pub hash: String,
-    /// The image as it came, for those who keep what raised an alarm.
-    pub image: Image,
+    /// The image that was judged, for those who keep what raised an alarm.
+    pub image: Option<Image>,
     /// The answer painted on the image as it came, if that was wanted.
     pub overlay: Option<Vec<u8>>,
     /// Pictures, if they were wanted.
@@ -186,7 +186,8 @@ impl Question {
         let under = original.as_ref().unwrap_or(&image);
         let overlay = || verdict.overlay(&pipeline.model, under)?.drawn().encode_png();
         let overlay = self.wants.overlay.then(overlay).transpose()?;
-        Ok(Outcome { scores: verdict.scores.clone(), verdict: Some(verdict), hash, image, overlay, pictures })
+        let (scores, image) = (verdict.scores.clone(), Some(image));
+        Ok(Outcome { scores, verdict: Some(verdict), hash, image, overlay, pictures })
     }
 
     fn pipeline(&self, model: &Arc<Model>) -> Result<Pipeline> {
@@ -240,15 +241,15 @@ impl Question {
 /// The network's own scores of images.
 fn plain(network: &impl Network, names: &[&str], images: Vec<Seen>) -> Result<Vec<Outcome>> {
     let scores = network.run(&images.iter().map(|seen| &seen.image).collect::<Vec<_>>(), names)?;
-    let outcome = |(Seen { image, .. }, scores)| Outcome {
+    let outcome = |scores| Outcome {
         scores: Tensor::joined(scores),
         verdict: None,
         hash: String::new(),
-        image,
+        image: None,
         overlay: None,
         pictures: None,
     };
-    Ok(images.into_iter().zip(scores).map(outcome).collect())
+    Ok(scores.into_iter().map(outcome).collect())
 }
 
 fn hash_of(image: &Image) -> String {

@@ -87,8 +87,8 @@ impl Service {
         let verdict = outcome.verdict.as_ref();
         let (score, alarm) = (verdict.and_then(|v| v.score), verdict.and_then(|v| v.alarm));
         self.metrics.judged(&hosted.name, score, alarm);
-        let (Some(verdict), Some(score), Some(true), Some(threshold)) =
-            (verdict, score, alarm, hosted.threshold())
+        let (Some(verdict), Some(image), Some(score), Some(true), Some(threshold)) =
+            (verdict, &outcome.image, score, alarm, hosted.threshold())
         else {
             return;
         };
@@ -98,7 +98,7 @@ impl Service {
             let id = id.map(shortened);
             let alarm = Alarm { time: now(), model, score, threshold, blake3, defended, id };
             // other connections go on while the disk writes
-            let written = tokio::task::block_in_place(|| self.alarms.write(&alarm, &outcome.image));
+            let written = tokio::task::block_in_place(|| self.alarms.write(&alarm, image));
             if let Err(error) = written {
                 tracing::error!(%error, "the alarm log cannot be written");
             }
