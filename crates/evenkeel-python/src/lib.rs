@@ -70,6 +70,9 @@ mod _core {
         module.add("TUNE_MINUTES", evenkeel_study::tune::MINUTES)?;
         module.add("TUNE_EPSILON", evenkeel_study::tune::EPSILON.as_str())?;
         module.add("TUNE_CLEAN_LOSS", evenkeel_study::tune::CLEAN_LOSS)?;
+        module.add("CPUS_PER_TASK", evenkeel_study::run::CPUS_PER_TASK)?;
+        module.add("ITEM_MINUTES", evenkeel_study::run::ITEM_MINUTES)?;
+        module.add("RETRIES", evenkeel_study::run::RETRIES)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -8,7 +8,7 @@ use evenkeel::Random;
 use evenkeel_data::objects::Listed;
 use evenkeel_study::experiment::Experiment;
 use evenkeel_study::rows;
-use evenkeel_study::run::{Done, Effort, Item, Study, Watch};
+use evenkeel_study::run::{CPUS_PER_TASK, Done, Effort, ITEM_MINUTES, Item, RETRIES, Study, Watch};
 use evenkeel_study::store::{Folder, Objects, Shard, Site, Store};
 
 struct Quiet;
@@ -189,4 +189,22 @@ fn machines_that_mirror_a_place_share_what_is_published() {
     third.refresh().unwrap();
     assert_eq!(logs(), before - 1);
     assert!(!rows::missing(&study.design, &Store::read(third.folder()).unwrap()).is_empty());
+}
+
+#[test]
+fn files_of_deploy_say_what_the_planner_assumes() {
+    let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
+    let said = [
+        ("slurm/study.sbatch", format!("${{EVENKEEL_RETRIES:-{RETRIES}}}")),
+        ("slurm/study.sbatch", format!("--cpus-per-task={CPUS_PER_TASK}\n")),
+        ("slurm/submit.sh", format!("${{ITEM_MINUTES:-{ITEM_MINUTES}}}")),
+        ("slurm/submit.sh", format!("${{CPUS:-{CPUS_PER_TASK}}}")),
+        ("kubernetes/plan.yaml", format!("--item-minutes {ITEM_MINUTES} --cpus-per-task {CPUS_PER_TASK}'")),
+        ("kubernetes/study.yaml", format!("backoffLimitPerIndex: {RETRIES}\n")),
+        ("kubernetes/study.yaml", format!("cpu: \"{CPUS_PER_TASK}\"")),
+    ];
+    for (file, words) in said {
+        let text = std::fs::read_to_string(deploy.join(file)).unwrap();
+        assert!(text.contains(&words), "{file}: {words}");
+    }
 }

@@ -2,7 +2,9 @@
 
 use anyhow::Result;
 use evenkeel_study::experiment::Design;
-use evenkeel_study::run::{Cluster, Forecast, Item, Schedule, parse_cluster};
+use evenkeel_study::run::{
+    CPUS_PER_TASK, Cluster, Forecast, ITEM_MINUTES, Item, RETRIES, Schedule, parse_cluster,
+};
 
 use super::progress::duration;
 use crate::units;
@@ -20,11 +22,14 @@ pub(super) struct ClusterArgs {
     #[arg(long, value_name = "HOURS", default_value_t = 1000.0, requires = "cluster")]
     mtbf: f64,
     /// Processors of one task
-    #[arg(long, value_name = "COUNT", default_value_t = 4)]
+    #[arg(long, value_name = "COUNT", default_value_t = CPUS_PER_TASK)]
     cpus_per_task: usize,
     /// Minutes of one work item, on all processors of its task
-    #[arg(long, value_name = "MINUTES", default_value_t = 5.0)]
+    #[arg(long, value_name = "MINUTES", default_value_t = ITEM_MINUTES)]
     item_minutes: f64,
+    /// How often a work item is begun again when its machine failed
+    #[arg(long, value_name = "COUNT", default_value_t = RETRIES, requires = "cluster")]
+    retries: usize,
 }
 
 impl ClusterArgs {
@@ -58,7 +63,7 @@ pub(super) fn tell(
         mean_seconds_to_failure: if args.mtbf > 0.0 { 3600.0 * args.mtbf } else { f64::INFINITY },
         repair_seconds: 300.0,
         start_seconds: 5.0,
-        tries: 10,
+        tries: args.retries.saturating_add(1),
     };
     let lengths: Vec<f64> = items.iter().map(|item| item.seconds / threads as f64).collect();
     let calm = Cluster { mean_seconds_to_failure: f64::INFINITY, ..cluster }.schedule(&lengths, 0)?;

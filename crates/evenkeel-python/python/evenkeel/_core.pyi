@@ -7,9 +7,12 @@ import numpy as np
 import numpy.typing as npt
 
 ATTACK: str
+CPUS_PER_TASK: int
 DELTA: float
 DETECTOR: str
 FALSE_ALARMS: float
+ITEM_MINUTES: float
+RETRIES: int
 TUNE_CLEAN_LOSS: float
 TUNE_EPSILON: str
 TUNE_MINUTES: float
@@ -17,6 +20,7 @@ __version__: str
 
 __all__ = [
     "ATTACK",
+    "CPUS_PER_TASK",
     "Calibration",
     "Comparison",
     "DELTA",
@@ -24,11 +28,13 @@ __all__ = [
     "Dataset",
     "EvenkeelError",
     "FALSE_ALARMS",
+    "ITEM_MINUTES",
     "Image",
     "Instance",
     "Model",
     "Pipeline",
     "Prediction",
+    "RETRIES",
     "TUNE_CLEAN_LOSS",
     "TUNE_EPSILON",
     "TUNE_MINUTES",

@@ -68,9 +68,9 @@ def run_study(
     *,
     store: Optional[File] = None,
     address: Optional[str] = "auto",
-    cpus_per_task: int = 4,
-    item_minutes: float = 5.0,
-    retries: int = 20,
+    cpus_per_task: int = _core.CPUS_PER_TASK,
+    item_minutes: float = _core.ITEM_MINUTES,
+    retries: int = _core.RETRIES,
     quick: bool = False,
     limit: Optional[int] = None,
     progress: bool = True,
@@ -150,9 +150,9 @@ def main(words: Optional[list[str]] = None) -> int:
     parser.add_argument("experiment")
     parser.add_argument("--store", help="a folder that all nodes share, or a URL; NAME.study if left out")
     parser.add_argument("--address", default="auto", help="the cluster's; 'local' starts one on this machine (default: auto)")
-    parser.add_argument("--cpus-per-task", type=int, default=4, help="processors of a work item (default: 4)")
-    parser.add_argument("--item-minutes", type=float, default=5.0, help="length of a work item (default: 5)")
-    parser.add_argument("--retries", type=int, default=20, help="how often an item is begun again when its worker or node died (default: 20)")
+    parser.add_argument("--cpus-per-task", type=int, default=_core.CPUS_PER_TASK, help="processors of a work item (default: %(default)s)")
+    parser.add_argument("--item-minutes", type=float, default=_core.ITEM_MINUTES, help="length of a work item (default: %(default)g)")
+    parser.add_argument("--retries", type=int, default=_core.RETRIES, help="how often an item is begun again when its worker or node died (default: %(default)s)")
     parser.add_argument("--quick", action="store_true", help="few images and steps, as `evenkeel study run --quick`")
     parser.add_argument("--limit", type=int, help="at most this many images of each subject")
     given = vars(parser.parse_args(words))

@@ -12,6 +12,13 @@ use crate::key::Key;
 use crate::store::{Objects, Shard, Store};
 use crate::{Error, Result};
 
+/// Processors of one task, unless somebody says otherwise: of Ray, Slurm, Kubernetes and what is planned for them.
+pub const CPUS_PER_TASK: usize = 4;
+/// Minutes of one item on all processors of its task.
+pub const ITEM_MINUTES: f64 = 5.0;
+/// How often an item is begun again when its worker or its machine failed.
+pub const RETRIES: usize = 20;
+
 /// Jobs of one task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Item {

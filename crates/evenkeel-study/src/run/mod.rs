@@ -17,7 +17,7 @@ mod worker;
 
 pub use cluster::{Cluster, Schedule, parse_cluster};
 pub use gallery::Revisit;
-pub use item::{Done, Item};
+pub use item::{CPUS_PER_TASK, Done, ITEM_MINUTES, Item, RETRIES};
 pub use probe::{Cost, Forecast};
 pub use subject::{Embedded, Subject};
 
