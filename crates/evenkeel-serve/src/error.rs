@@ -131,7 +131,7 @@ pub enum Error {
 impl Error {
     /// A part of a request that is wrong.
     pub(crate) fn malformed(what: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self::Malformed { what: told(what.into()), reason: told(reason.into()) }
+        Self::Malformed { what: shortened(what.into()), reason: shortened(reason.into()) }
     }
 
     /// What the operating system said about a file.
@@ -165,10 +165,10 @@ impl Error {
 }
 
 /// A part of a message, which may hold what a client sent: at most so much of it.
-fn told(mut text: String) -> String {
+fn shortened(mut text: String) -> String {
     const MOST: usize = 600;
     if text.len() > MOST {
-        text.truncate(text.floor_char_boundary(MOST));
+        text.truncate((0..=MOST).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0));
         text.push('…');
     }
     text
