@@ -46,14 +46,32 @@ pub struct Pixels {
     pub bytes: Bytes,
 }
 
+/// What a value of 8 bits stands for; looked up, it takes half the time of a division.
+static LEVELS: [f32; 256] = {
+    let mut levels = [0.0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        levels[byte] = byte as f32 / 255.0;
+        byte += 1;
+    }
+    levels
+};
+
 impl Pixels {
     /// The same as an image.
     fn image(&self) -> Result<Image> {
         let Self { height, width, interleaved, ref bytes } = *self;
-        Ok(match interleaved {
-            true => Image::from_rgb8(height, width, bytes)?,
-            false => Image::new(height, width, bytes.iter().map(|b| f32::from(*b) / 255.0).collect())?,
-        })
+        if !interleaved {
+            let pixels = bytes.iter().map(|byte| LEVELS[usize::from(*byte)]).collect();
+            return Ok(Image::new(height, width, pixels)?);
+        }
+        let mut pixels = vec![0.0; bytes.len()];
+        let (red, others) = pixels.split_at_mut(bytes.len() / 3);
+        let (green, blue) = others.split_at_mut(bytes.len() / 3);
+        for (((pixel, red), green), blue) in bytes.as_chunks::<3>().0.iter().zip(red).zip(green).zip(blue) {
+            [*red, *green, *blue] = pixel.map(|byte| LEVELS[usize::from(byte)]);
+        }
+        Ok(Image::new(height, width, pixels)?)
     }
 }
 
@@ -255,4 +273,23 @@ fn plain(network: &impl Network, names: &[&str], images: Vec<Seen>) -> Result<Ve
 fn hash_of(image: &Image) -> String {
     let bytes: Vec<u8> = image.pixels().iter().flat_map(|v| v.to_le_bytes()).collect();
     blake3::hash(&bytes).to_hex().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pixels_of_8_bits_are_what_a_file_of_them_would_be() {
+        let bytes: Vec<u8> = (0..16 * 16 * 3).map(|i| (i * 7 % 256) as u8).collect();
+        let image = Image::from_rgb8(16, 16, &bytes).unwrap();
+        let came = Pixels { height: 16, width: 16, interleaved: true, bytes: bytes.clone().into() };
+        assert_eq!(came.image().unwrap(), image);
+        assert_eq!(image.rounded_to_8_bits(), image, "fitting changes nothing");
+        let planes = (0..3).flat_map(|channel| bytes.iter().skip(channel).step_by(3).copied());
+        let bytes = planes.collect::<Vec<u8>>().into();
+        assert_eq!(Pixels { interleaved: false, bytes, ..came }.image().unwrap(), image);
+        let files = Image::decode(&image.encode_png().unwrap(), Path::new("image")).unwrap();
+        assert_eq!(files, image);
+    }
 }

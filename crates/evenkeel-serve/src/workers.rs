@@ -75,7 +75,7 @@ fn spawn<T: Work>(shared: Arc<Shared<T>>) -> Result<()> {
 }
 
 /// For so long an answer may wait for those after it: each that is sent by itself wakes a thread, which costs a tenth of a small network's pass.
-const TOGETHER: Duration = Duration::from_millis(2);
+const TOGETHER: Duration = Duration::from_millis(4);
 
 /// What is done and not answered yet.
 struct Outbox<T> {
