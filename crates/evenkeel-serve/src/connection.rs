@@ -36,12 +36,21 @@ pub(crate) struct Connection {
     patience: Duration,
     /// Since when nothing could be written.
     stalled: Option<Pin<Box<Sleep>>>,
+    /// Whether nothing was read yet.
+    fresh: bool,
     /// Bytes of HTTP/2's opening that are still to come, and until when; HTTP/1 has hyper's own time-out for heads.
     opening: Option<(usize, Pin<Box<Sleep>>)>,
 }
 
 /// What every HTTP/2 connection begins with: 24 bytes, and the 9 of a settings frame's head.
 const OPENING: usize = 24 + 9;
+
+/// The line that an HTTP/2 client begins with if nobody asked it to.
+const HTTP_2: &[u8] = b"PRI * HTTP/2.0\r\n";
+/// What it is told where HTTP/1 is spoken.
+const NO_HTTP_2: &[u8] = b"HTTP/1.1 505 HTTP Version Not Supported\r\ncontent-type: application/json\r\n\
+    content-length: 81\r\nconnection: close\r\n\r\n\
+    {\"error\": \"HTTP/2 is not spoken on this port; gRPC has its own, see --grpc-port\"}";
 
 impl Connection {
     /// A connection whose heads are watched if it speaks HTTP/1; writing may stall for as long as a body may take.
@@ -51,7 +60,8 @@ impl Connection {
             Speaks::Rest => (Some(HeadWatch::default()), None),
             Speaks::Grpc => (None, Some((OPENING, Box::pin(tokio::time::sleep(limits.header_time))))),
         };
-        (Self { stream, watch, facts: facts.clone(), patience, stalled: None, opening }, facts)
+        let fresh = true;
+        (Self { stream, watch, facts: facts.clone(), patience, stalled: None, fresh, opening }, facts)
     }
 
     /// Passes on what a write came to, and gives up if it has been pending for too long.
@@ -89,7 +99,13 @@ impl AsyncRead for Connection {
         }
         ready!(read)?;
         if let Some(watch) = &mut this.watch {
-            watch.feed(&buffer.filled()[before..]);
+            let read = &buffer.filled()[before..];
+            if std::mem::take(&mut this.fresh) && read.starts_with(HTTP_2) {
+                // hyper would close the connection without a word
+                let _ = this.stream.try_write(NO_HTTP_2);
+                return Poll::Ready(Err(io::ErrorKind::Unsupported.into()));
+            }
+            watch.feed(read);
             if watch.both() {
                 this.facts.ambiguous.store(true, Ordering::Relaxed);
             }

@@ -246,6 +246,17 @@ fn what_is_no_request_is_refused_with_a_sentence() {
 }
 
 #[test]
+fn http_2_on_the_port_of_http_1_is_told_so() {
+    let server = server(|_| {});
+    let mut stream = connect(server.address());
+    let answer = exchange(&mut stream, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").unwrap();
+    assert_eq!(answer.status, 505);
+    assert!(answer.error().contains("--grpc-port"));
+    assert!(read(&mut stream).is_none());
+    server.finish();
+}
+
+#[test]
 fn a_silent_grpc_connection_is_closed() {
     let server = server(|options| {
         options.grpc_port = Some(0);
