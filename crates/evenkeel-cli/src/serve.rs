@@ -70,7 +70,7 @@ struct LimitArgs {
     /// The most pixels of a request's images together, in millions
     #[arg(long, value_name = "MP")]
     max_pixels: Option<usize>,
-    /// The most pixels of one image for a network without a size of its own, in millions; passes take about 400 bytes for each
+    /// The most pixels of one image for a network without a size of its own, in millions; a defended answer takes about 700 bytes of memory for each
     #[arg(long, value_name = "MP")]
     max_network_pixels: Option<usize>,
     /// The most images in a request
