@@ -102,6 +102,8 @@ def test_what_cannot_be_meant_is_refused():
     assert of_small(module, feature="relu#1").tensors(images_of(1, (32, 32))[0])["relu#1"].min() >= 0
     with pytest.raises(EvenkeelError, match="name a part"):
         ek.from_torch(Maps().eval(), task="semantic", feature="backbone")
+    with pytest.raises(EvenkeelError, match="task: what the scores mean"):
+        ek.from_torch(module, output="fc", feature="second")
     model = of_small(shared)
     shared.train()
     with pytest.raises(EvenkeelError, match="training mode"):
@@ -289,9 +291,12 @@ def test_objects_of_mask_rcnn():
     torch.manual_seed(0)
     sizes = {"min_size": 64, "max_size": 128, "box_score_thresh": 0.05, "box_detections_per_img": 4, "rpn_post_nms_top_n_test": 20}
     module = torchvision.models.detection.maskrcnn_resnet50_fpn(weights=None, weights_backbone=None, num_classes=3, **sizes).eval()
-    model = ek.from_torch(module, task="instance", feature=["backbone:0", "backbone:1"], multiple=32)
+    model = ek.from_torch(module, feature=["backbone:0", "backbone:1"], multiple=32)
     images = images_of(2, (64, 128))
-    assert model.classes == 3 and model.output == ["output:boxes", "output:labels", "output:scores", "output:masks"]
+    assert model.task == "instance" and model.classes == 3
+    assert model.output == ["output:boxes", "output:labels", "output:scores", "output:masks"]
+    said = ek.from_torch(module, task="instance", feature=["backbone:0", "backbone:1"], multiple=32)
+    assert said.predict(images[0]) == model.predict(images[0])
     with torch.no_grad():
         theirs = module([torch.from_numpy(images[0]).permute(2, 0, 1) / 255])[0]
     ours = model.predict(images[0]).instances

@@ -336,6 +336,8 @@ def _joined(tensor: Any, column: Sequence[Any]) -> Any:
     return np.concatenate([np.zeros(shape, np.float32) if one is None else one for one in column])
 
 
+#: The task of modules that find objects.
+INSTANCE = "instance"
 #: What torchvision's detection modules give every image.
 DETECTIONS = ("boxes", "labels", "scores", "masks")
 
@@ -356,7 +358,7 @@ def _detections(module: Any) -> dict[str, Any]:
 def from_torch(
     module: Any,
     *,
-    task: str,
+    task: Optional[str] = None,
     output: Optional[Names] = None,
     feature: Names,
     mean: Union[float, Sequence[float], None] = None,
@@ -373,7 +375,7 @@ def from_torch(
     name submodules (`layer4`, `layer4.1.conv2`), keys of a dict that the module gives (`out`), or its own output (`output`). `name#1` is the second
     call of a submodule in a pass, `name:key` a part of what it gives.
 
-    task: classification, semantic, instance or regression
+    task: classification, semantic, instance or regression; instance if left out for a module that finds objects itself, as torchvision's Mask R-CNN does
     output: the tensors of scores; the module's own output if left out. For objects, what torchvision's Mask R-CNN gives every image
     device: where the module is; its parameters say if left out
     tf32: allow TF32 on GPUs that have it
@@ -386,9 +388,13 @@ def from_torch(
     if mean is not None and contract.get("scale", 1.0) == 1.0 and max(three("mean", mean)) > 1.0:
         raise EvenkeelError(f"mean={mean}: pixels are from 0 to 1 here; divide mean and std by 255, or give scale=255.0 if the module takes pixels from 0 to 255")
     network = TorchNetwork(module, device, tf32, size, on_device)
-    if output is None and _finds_objects(module):
-        output = [f"{OWN_OUTPUT}:{part}" for part in DETECTIONS]
-        contract.setdefault("instance", _detections(module))
+    if _finds_objects(module):
+        task = INSTANCE if task is None else task
+        if output is None and task == INSTANCE:
+            output = [f"{OWN_OUTPUT}:{part}" for part in DETECTIONS]
+            contract.setdefault("instance", _detections(module))
+    if task is None:
+        raise EvenkeelError("task: what the scores mean is needed: classification, semantic, instance or regression")
     output = OWN_OUTPUT if output is None else output
     fields = {"mean": mean, "std": std, "size": size, **contract}
     model = from_network(network, task=task, output=output, feature=feature, **fields)
