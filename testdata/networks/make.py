@@ -1,4 +1,4 @@
-"""Writes the network fixtures: five small networks as ONNX, each with an input, what PyTorch answers, and the input gradient.
+"""Writes the network fixtures: six small networks as ONNX, each with an input, what PyTorch answers, and the input gradient.
 
     python testdata/networks/make.py            (needs torch, onnx, onnxscript, numpy)
 
@@ -161,12 +161,37 @@ class VisionTransformer(nn.Module):
         return self.head(self.norm(self.blocks(x))[:, 0])
 
 
+class Swish(nn.Module):
+    """Blocks of EfficientNet and ConvNeXt: smooth activations after convolutions and products, depthwise kernels of 5 and 7."""
+
+    def __init__(self):
+        super().__init__()
+        mobile = lambda mid, out, k, stride: nn.Sequential(
+            conv_norm(16, mid, 1, act=nn.SiLU),
+            conv_norm(mid, mid, k, stride, groups=mid, act=nn.SiLU),
+            SqueezeExcite(mid),
+            conv_norm(mid, out, 1, act=None),
+        )
+        self.stem = conv_norm(3, 16, 3, 2, act=nn.SiLU)
+        self.one, self.two = mobile(40, 16, 5, 1), mobile(24, 16, 3, 2)
+        self.wide, self.norm = nn.Conv2d(16, 16, 7, padding=3, groups=16), nn.LayerNorm(16)
+        self.mix = nn.Sequential(nn.Linear(16, 64), nn.GELU(), nn.Linear(64, 16))
+        self.head = conv_norm(16, 11, 3, act=nn.Hardswish)
+
+    def forward(self, x):
+        x = self.stem(x)
+        x = self.two(x + self.one(x))
+        x = x + self.mix(self.norm(self.wide(x).permute(0, 2, 3, 1))).permute(0, 3, 1, 2)
+        return self.head(x)
+
+
 NETWORKS = {
     "resnet": (SmallResNet, [(1, 3, 40, 48), (2, 3, 33, 31)]),
     "dilated": (Dilated, [(1, 3, 32, 48), (2, 3, 20, 24)]),
     "depthwise": (Depthwise, [(1, 3, 32, 32), (2, 3, 25, 30)]),
     "unet": (UNet, [(1, 3, 24, 32), (2, 3, 16, 12)]),
     "transformer": (VisionTransformer, [(1, 3, 32, 32), (2, 3, 32, 32)]),
+    "swish": (Swish, [(1, 3, 32, 56), (2, 3, 21, 27)]),
 }
 
 

@@ -76,7 +76,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 conv2d::forward(&b, &weights[1], &between, &mut out, epilogue());
             })
         });
-        let layer = |geometry, weights| Layer { geometry, weights, bias: &bias, activation };
+        let layer = |geometry, weights| Layer { geometry, weights, bias: &bias, activation, smooth: None };
         let [first, second] = [layer(&a, &weights[0]), layer(&b, &weights[1])];
         let one =
             pair_serves(&a, &b).then(|| together(|| best(|| pair_forward(first, second, &x, &mut out))));

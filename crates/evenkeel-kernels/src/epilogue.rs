@@ -1,8 +1,10 @@
 //! What happens to a result on its way out of a convolution: bias, residual, activation and its bits in the forward
 //! direction; accumulation and the mask of the activation below in the pullback.
 //!
-//! `out = mask(activation(result + bias + residual [+ out]))`, element by element, in this order. Both directions take the same
+//! `out = smooth(mask(activation(result + bias + residual [+ out])))`, element by element, in this order. Both directions take the same
 //! [`Epilogue`], because a transposed convolution runs forwards with the pullback's kernel.
+
+use crate::activation::Function;
 
 /// An activation whose derivative is one of two constants, so that its tape is one bit an element.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -89,6 +91,8 @@ pub struct Epilogue<'a> {
     /// Where to write the activation's bits: one byte for eight lanes of the output, padding lanes included (their bits are
     /// unspecified).
     pub bits: Option<&'a mut [u8]>,
-    /// Applied last.
+    /// Applied after the activation.
     pub mask: Option<Mask<'a>>,
+    /// Applied last, for walks that keep no tape: the same bytes as [`crate::activation::apply`] afterwards.
+    pub smooth: Option<Function>,
 }

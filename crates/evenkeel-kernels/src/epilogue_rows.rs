@@ -1,10 +1,10 @@
 //! The [`Epilogue`] applied to runs of results that already lie in memory, for kernels that are bound by reading and not by
 //! arithmetic.
 //!
-//! `out = mask(activation(result + bias + residual [+ out]))`, as everywhere. A run begins on a whole vector, so that its bits
+//! `out = smooth(mask(activation(result + bias + residual [+ out])))`, as everywhere. A run begins on a whole vector, so that its bits
 //! begin on a whole byte.
 
-use crate::activation;
+use crate::activation::{self, Function};
 use crate::disjoint::Disjoint;
 use crate::epilogue::{Activation, Epilogue, Mask};
 use crate::layout::{LANES, stride};
@@ -19,6 +19,7 @@ pub(crate) struct EpilogueRows<'a> {
     mask: Option<Mask<'a>>,
     accumulate: bool,
     activation: Activation,
+    smooth: Option<Function>,
 }
 
 impl<'a> EpilogueRows<'a> {
@@ -51,6 +52,7 @@ impl<'a> EpilogueRows<'a> {
             mask: epilogue.mask,
             accumulate: epilogue.accumulate,
             activation: epilogue.activation,
+            smooth: epilogue.smooth,
         }
     }
 
@@ -80,7 +82,10 @@ impl<'a> EpilogueRows<'a> {
         if let Some(mask) = self.mask {
             activation::mask_part(Mask { bits: &mask.bits[bytes], ..mask }, results);
         }
-        out.copy_from_slice(results);
+        match self.smooth {
+            Some(function) => activation::apply(function, results, out),
+            None => out.copy_from_slice(results),
+        }
     }
 }
 

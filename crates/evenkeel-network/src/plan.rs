@@ -9,6 +9,7 @@ use crate::error::{Error, Fault};
 use crate::graph::{Graph, Node, ValueId, fuse, simplify};
 use crate::op::Operator;
 use crate::op::conv::ConvPair;
+use crate::op::ending::Ending;
 use crate::tensor::Tensor;
 
 /// One application of an operator. Places index the values of a walk.
@@ -67,8 +68,18 @@ impl Plan {
         Plan::between(graph, nodes, &inputs(graph), wanted, true)
     }
 
-    /// The same plan for walks that keep no tape: convolutions that can share a pass do.
+    /// The same plan for walks that keep no tape: smooth activations end the pass that makes what they read, and then convolutions
+    /// that can share a pass do.
     pub fn without_tape(&self) -> Plan {
+        let ended = self.joined(|first, second| Some(Arc::new(Ending::of(&first.op, &second.op)?)));
+        ended.joined(|first, second| {
+            let pair = (first.inputs.len() == 1).then(|| ConvPair::of(&first.op, &second.op))?;
+            Some(Arc::new(pair?))
+        })
+    }
+
+    /// The plan in which what `join` makes of a step and the only one that reads it takes their place.
+    fn joined(&self, join: impl Fn(&Step, &Step) -> Option<Arc<dyn Operator>>) -> Plan {
         let mut readers = vec![Vec::new(); self.places];
         for (i, step) in self.steps.iter().enumerate() {
             step.inputs.iter().flatten().for_each(|&place| readers[place].push(i));
@@ -79,10 +90,10 @@ impl Plan {
             if done[i] {
                 continue;
             }
-            match self.pair(step, &readers) {
-                Some((next, pair)) => {
+            match self.both(step, &readers, &join) {
+                Some((next, both)) => {
                     done[next] = true;
-                    steps.push(pair);
+                    steps.push(both);
                 }
                 None => steps.push(step.clone()),
             }
@@ -99,22 +110,27 @@ impl Plan {
     }
 
     /// `step` and the only step that reads what it makes as one, at the place of the first, and which step the other was.
-    fn pair(&self, step: &Step, readers: &[Vec<usize>]) -> Option<(usize, Step)> {
-        let (&[Some(_)], &[Some(between)]) = (&step.inputs[..], &step.outputs[..]) else { return None };
+    fn both(
+        &self,
+        step: &Step,
+        readers: &[Vec<usize>],
+        join: &impl Fn(&Step, &Step) -> Option<Arc<dyn Operator>>,
+    ) -> Option<(usize, Step)> {
+        let &[Some(between)] = &step.outputs[..] else { return None };
         let &[next] = &readers[between][..] else { return None };
         let other = &self.steps[next];
         if other.inputs != [Some(between)] || self.outputs.contains(&between) {
             return None;
         }
-        let pair = Step {
+        let both = Step {
             name: step.name.clone(),
             operator: format!("{} > {}", step.operator, other.operator),
-            op: Arc::new(ConvPair::of(&step.op, &other.op)?),
+            op: join(step, other)?,
             inputs: step.inputs.clone(),
             outputs: other.outputs.clone(),
             last_use: step.last_use.clone(),
         };
-        Some((next, pair))
+        Some((next, both))
     }
 
     /// The plan that runs `nodes` (those of the graph or what they were fused into), in order, from these inputs.

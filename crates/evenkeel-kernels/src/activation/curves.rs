@@ -31,7 +31,7 @@ fn exp_m1_near_zero(r: f32) -> f32 {
     (r * r).mul_add(polynomial(r, curve), r)
 }
 
-/// `2^n` for `-126 <= n <= 127`.
+/// `2^n` for `-126 <= n <= 127`, zero for -127 and infinity for 128.
 #[inline(always)]
 fn power_of_two(n: i32) -> f32 {
     f32::from_bits((n.wrapping_add(127) as u32) << 23)
@@ -105,19 +105,21 @@ pub fn ln_1p(x: f32) -> f32 {
     ln(sum) + if sum < f32::INFINITY { lost / sum } else { 0.0 }
 }
 
-/// `1 / (1 + e^-x)`.
+/// `1 / (1 + e^-x)`; zero below -88.4, where it is not a normal number.
 #[inline(always)]
 pub fn sigmoid(x: f32) -> f32 {
-    let e = exp(-x.abs());
-    (if x < 0.0 { e } else { 1.0 }) / (1.0 + e)
+    sigmoid_pair(x).0
 }
 
 /// `sigmoid(x)` and `sigmoid(-x)`, from one exponential.
 #[inline(always)]
 pub fn sigmoid_pair(x: f32) -> (f32, f32) {
-    let e = exp(-x.abs());
-    let (more, less) = (1.0 / (1.0 + e), e / (1.0 + e));
-    if x < 0.0 { (less, more) } else { (more, less) }
+    // The power of two is zero at the lower end and infinite at the upper, and so is `e`.
+    let (n, r) = reduce(between(-x, -88.0, 89.0));
+    let scale = power_of_two(n);
+    let e = (1.0 + exp_m1_near_zero(r)) * scale;
+    let share = 1.0 / (1.0 + e);
+    (share, if x < 0.0 { 1.0 - share } else { e * share })
 }
 
 /// The hyperbolic tangent.

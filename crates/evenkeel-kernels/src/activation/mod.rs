@@ -16,7 +16,8 @@ mod tests;
 
 pub use by_channel::ByChannel;
 pub use function::Function;
-pub use smooth::{apply, apply_with_slopes, pull};
+pub(crate) use smooth::apply_part;
+pub use smooth::{apply, apply_in_place, apply_with_slopes, pull};
 
 use crate::disjoint::Disjoint;
 use crate::epilogue::{Activation, Mask};

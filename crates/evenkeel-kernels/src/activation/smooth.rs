@@ -25,6 +25,18 @@ pub fn apply(function: Function, input: &[f32], output: &mut [f32]) {
     });
 }
 
+/// `values = function(values)`.
+pub fn apply_in_place(function: Function, values: &mut [f32]) {
+    if !values.is_empty() {
+        parallel::rows(values, 1, GRAIN / 4, |_, part| choose(function, InPlace(part)));
+    }
+}
+
+/// [`apply_in_place`] on this thread.
+pub(crate) fn apply_part(function: Function, values: &mut [f32]) {
+    choose(function, InPlace(values));
+}
+
 /// `grad *= function'(input)`: the pullback, given what went in.
 ///
 /// # Panics
@@ -90,6 +102,14 @@ impl Along for Values<'_> {
     }
 }
 
+struct InPlace<'a>(&'a mut [f32]);
+
+impl Along for InPlace<'_> {
+    fn along<C: Curve>(self, curve: C) {
+        in_place(curve, self.0);
+    }
+}
+
 struct Both<'a> {
     kept: &'a mut [f32],
     output: &'a mut [f32],
@@ -111,6 +131,14 @@ vectorised! {
     widest fn values<C: Curve>(curve: C, input: &[f32], output: &mut [f32]) {
         for (&x, y) in input.iter().zip(output) {
             *y = curve.value(x);
+        }
+    }
+}
+
+vectorised! {
+    widest fn in_place<C: Curve>(curve: C, values: &mut [f32]) {
+        for y in values {
+            *y = curve.value(*y);
         }
     }
 }

@@ -1,8 +1,11 @@
 //! The [`Epilogue`] in vectors: what the vector kernels do to results before they store them.
 //!
-//! `out = mask(activation(result + bias + residual [+ out]))`, in this order, as everywhere. A vector begins on a multiple
+//! `out = smooth(mask(activation(result + bias + residual [+ out])))`, in this order, as everywhere. A vector begins on a multiple
 //! of eight and is stored in whole eights: lanes past the last channel are padding.
 
+use std::mem::MaybeUninit;
+
+use crate::activation::{Function, apply_part};
 use crate::epilogue::{Activation, Epilogue};
 use crate::lanes::Lanes;
 
@@ -18,6 +21,7 @@ pub(crate) struct Finish {
     mask: *const u8,
     on: f32,
     off: f32,
+    smooth: Option<Function>,
 }
 
 // SAFETY: the pointers come from slices borrowed for as long as the kernel runs; each task writes its own elements of `out`
@@ -39,6 +43,7 @@ impl Finish {
             mask: epilogue.mask.map_or(std::ptr::null(), |mask| mask.bits.as_ptr()),
             on: epilogue.mask.map_or(1.0, |mask| mask.on),
             off: epilogue.mask.map_or(0.0, |mask| mask.off),
+            smooth: epilogue.smooth,
         }
     }
 
@@ -124,6 +129,9 @@ impl Finish {
                     }
                 }
             }
+            if let Some(function) = self.smooth {
+                bend(l, function, tile.as_flattened_mut());
+            }
             for r in 0..R {
                 for v in 0..V {
                     l.store_part(self.out.add(at[r] + L::WIDTH * v), tile[r][v], parts[v]);
@@ -162,6 +170,28 @@ pub(crate) fn activate<L: Lanes>(l: L, activation: Activation, values: &mut [L::
             for v in values {
                 *v = l.min(l.max(*v, l.splat(low)), l.splat(high));
             }
+        }
+    }
+}
+
+/// Elements of the largest tile.
+const MOST: usize = 256;
+
+/// The smooth activation of every value of some vectors, at most [`MOST`] values: by the loop that serves maps, so the bytes are the same.
+#[inline(always)]
+pub(crate) fn bend<L: Lanes>(l: L, function: Function, vectors: &mut [L::Vector]) {
+    let count = vectors.len() * L::WIDTH;
+    assert!(count <= MOST);
+    let mut stage = MaybeUninit::<[f32; MOST]>::uninit();
+    let first = stage.as_mut_ptr().cast::<f32>();
+    // SAFETY: the vectors fit the stage, and fill as much of it as is read.
+    unsafe {
+        for (i, v) in vectors.iter().enumerate() {
+            l.store(first.add(i * L::WIDTH), *v);
+        }
+        apply_part(function, std::slice::from_raw_parts_mut(first, count));
+        for (i, v) in vectors.iter_mut().enumerate() {
+            *v = l.load(first.add(i * L::WIDTH));
         }
     }
 }

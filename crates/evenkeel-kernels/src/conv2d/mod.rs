@@ -129,15 +129,21 @@ fn run(
     weights: &Weights,
     from: &[f32],
     to: &mut [f32],
-    epilogue: Epilogue<'_>,
+    mut epilogue: Epilogue<'_>,
 ) {
     check(geometry, direction, weights, (from.len(), to.len()), &epilogue);
     assert!(algorithm.serves(geometry), "{algorithm:?} does not serve {geometry:?} here");
     match algorithm {
-        Algorithm::Reference => match direction {
-            Direction::Forward => reference::forward(geometry, weights.values(), from, to, epilogue),
-            Direction::Pullback => reference::pullback(geometry, weights.values(), from, to, epilogue),
-        },
+        Algorithm::Reference => {
+            let smooth = epilogue.smooth.take();
+            match direction {
+                Direction::Forward => reference::forward(geometry, weights.values(), from, to, epilogue),
+                Direction::Pullback => reference::pullback(geometry, weights.values(), from, to, epilogue),
+            }
+            if let Some(function) = smooth {
+                crate::activation::apply_in_place(function, to);
+            }
+        }
         Algorithm::Depthwise => match direction {
             Direction::Forward => depthwise::forward(geometry, weights.depthwise(), from, to, epilogue),
             Direction::Pullback => depthwise::pullback(geometry, weights.depthwise(), from, to, epilogue),

@@ -21,12 +21,29 @@ pub(super) struct Run {
     pub(super) taps: Vec<(u32, u32)>,
 }
 
-impl Run {
-    /// The taps a row, if they read neighbours and targets move on by one source.
-    pub(super) fn sliding(&self) -> Option<usize> {
-        let neighbours = self.taps.windows(2).all(|pair| pair[0].0 + 1 == pair[1].0);
-        (self.source_advance == 1 && neighbours).then_some(self.taps.len())
-    }
+/// A row whose targets move on with their sources: target `x` gathers the sources `x + lead ..`, one for each tap, of which those
+/// outside the row are zeros.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Across {
+    /// From a target's column to its first source's.
+    pub(super) lead: isize,
+    /// The taps, by ascending source.
+    pub(super) taps: Vec<usize>,
+}
+
+/// The whole row of a window that moves by one and has no gaps, forwards.
+pub(super) fn across_forward(axis: Axis) -> Option<Across> {
+    dense(axis).then(|| Across { lead: -(axis.pad as isize), taps: (0..axis.kernel).collect() })
+}
+
+/// The same of the pullback.
+pub(super) fn across_pullback(axis: Axis) -> Option<Across> {
+    let lead = axis.pad as isize - axis.kernel as isize + 1;
+    dense(axis).then(|| Across { lead, taps: (0..axis.kernel).rev().collect() })
+}
+
+fn dense(axis: Axis) -> bool {
+    axis.stride == 1 && axis.dilation == 1
 }
 
 /// The runs of a row, forwards.

@@ -2,6 +2,7 @@
 //! identity, and threads never matter.
 
 use super::*;
+use crate::activation::{Function, apply_in_place};
 use crate::epilogue::{Activation, Mask};
 use crate::seeded::{assert_close, random, with_threads};
 
@@ -23,9 +24,9 @@ fn geometry(channels: usize, size: [usize; 2], kernel: usize, stride: usize, dil
 fn table() -> Vec<Geometry> {
     let mut all = Vec::new();
     for channels in [3, 8, 21] {
-        for size in [[7, 7], [5, 19], [12, 34]] {
+        for size in [[7, 7], [5, 19], [12, 34], [6, 4]] {
             for (kernel, stride, dilation) in
-                [(3, 1, 1), (3, 2, 1), (5, 1, 1), (5, 2, 1), (3, 1, 2), (3, 2, 3), (2, 3, 1)]
+                [(3, 1, 1), (3, 2, 1), (5, 1, 1), (5, 2, 1), (7, 1, 1), (3, 1, 2), (3, 2, 3), (2, 3, 1)]
             {
                 all.push(geometry(channels, size, kernel, stride, dilation));
             }
@@ -131,6 +132,7 @@ fn the_epilogue_is_the_same_fused_and_by_reference() {
                 activation,
                 bits: Some(&mut bits),
                 mask: Some(Mask { bits: &masked, on: 1.0, off: 0.25 }),
+                smooth: None,
             };
             let kernel = if fast { forward } else { reference::forward };
             kernel(&g, &w, &x, &mut out, epilogue);
@@ -139,6 +141,22 @@ fn the_epilogue_is_the_same_fused_and_by_reference() {
             (real_lanes(&out, 21), real)
         };
         assert_eq!(run(true), run(false), "{activation:?}");
+    }
+}
+
+#[test]
+fn a_smooth_end_gives_the_bytes_of_a_pass_afterwards() {
+    for (function, kernel) in
+        [(Function::Silu { beta: 1.0 }, 5), (Function::Gelu, 7), (Function::HardSwish, 3)]
+    {
+        let g = geometry(21, [9, 13], kernel, 1, 1);
+        let ([len_in, len_out], w) = (lens(&g), weights(&g));
+        let x = random(len_in, 1);
+        let (mut at_once, mut after) = (vec![0.0; len_out], vec![0.0; len_out]);
+        forward(&g, &w, &x, &mut at_once, Epilogue { smooth: Some(function), ..Epilogue::default() });
+        forward(&g, &w, &x, &mut after, Epilogue::default());
+        apply_in_place(function, &mut after);
+        assert_eq!(real_lanes(&at_once, 21), real_lanes(&after, 21), "{function:?}");
     }
 }
 

@@ -1,9 +1,9 @@
 //! Depthwise convolution by tiles of up to eight target pixels by one vector of channels, whose sums stay in registers while the
 //! taps pass.
 //!
-//! Each sum is one chain over the taps in their order, whatever the tile.
+//! Each sum is one chain over the taps in their order, whatever the tile. Taps that fall outside the map are passed over.
 
-use super::runs::{self, Run};
+use super::runs::{self, Across, Run};
 use super::{Packed, axes};
 use crate::conv2d::Geometry;
 use crate::conv2d::finish::Finish;
@@ -17,6 +17,7 @@ use crate::taps::{Axis, Taps};
 struct Plan<'a> {
     rows: Taps,
     runs: Vec<Run>,
+    across: Option<Across>,
     weights: &'a Packed,
     source: &'a [f32],
     source_size: [usize; 2],
@@ -38,6 +39,7 @@ pub(super) fn forward<L: Lanes>(
     let plan = Plan {
         rows: Taps::forward(vertical),
         runs: runs::forward(horizontal),
+        across: runs::across_forward(horizontal),
         weights,
         source: input,
         source_size: [vertical.input, horizontal.input],
@@ -61,6 +63,7 @@ pub(super) fn pullback<L: Lanes>(
     let plan = Plan {
         rows: Taps::pullback(vertical),
         runs: runs::pullback(horizontal),
+        across: runs::across_pullback(horizontal),
         weights,
         source: grad_out,
         source_size: [vertical.output, horizontal.output],
@@ -72,7 +75,12 @@ pub(super) fn pullback<L: Lanes>(
     plan.run(l, g.batch);
 }
 
-/// Where one tap's vectors lie: element offsets from the row's sources and in the weights.
+/// Sides of a window that slides over whole rows, and targets of a row from which on it does.
+const SLIDING: [usize; 3] = [3, 5, 7];
+const FEWEST_TARGETS: usize = 4;
+
+/// Where one tap's vectors lie: element offsets from the row's sources (modulo the address space, where the first lies outside) and in
+/// the weights.
 struct Tap {
     source: usize,
     weight: usize,
@@ -123,6 +131,60 @@ impl Plan<'_> {
 
     #[inline(always)]
     fn row<L: Lanes>(&self, l: L, row: usize, channels: [usize; 2], taps: &mut Vec<Tap>) {
+        assert!(channels[1] <= self.step);
+        let wide = self.target_size[1] >= FEWEST_TARGETS;
+        match &self.across {
+            Some(across) if wide && SLIDING.contains(&across.taps.len()) => {
+                self.slide(l, row, channels, across, taps);
+            }
+            _ => self.by_runs(l, row, channels, taps),
+        }
+    }
+
+    /// A row whose targets all move on with their sources: what reaches over the sides is passed over.
+    #[inline(always)]
+    fn slide<L: Lanes>(&self, l: L, row: usize, channels: [usize; 2], across: &Across, taps: &mut Vec<Tap>) {
+        let (image, y) = (row / self.target_size[0], row % self.target_size[0]);
+        let ([rows, width], kernel) = (self.source_size, across.taps.len());
+        taps.clear();
+        for &(source_y, tap_y) in self.rows.of(y) {
+            let line = (image * rows + source_y as usize) * width;
+            assert!((line + width) * self.step <= self.source.len());
+            for (i, &tap_x) in across.taps.iter().enumerate() {
+                let pixel = line.wrapping_add_signed(across.lead + i as isize);
+                let weight = (tap_y as usize * self.weights.kernel[1] + tap_x) * self.step;
+                taps.push(Tap { source: pixel.wrapping_mul(self.step), weight });
+            }
+        }
+        let count = self.target_size[1];
+        let tiles = count.div_ceil(8);
+        for tile in 0..tiles {
+            let (begin, end) = (tile * count / tiles, (tile + 1) * count / tiles);
+            let first = begin as isize + across.lead;
+            // Of the columns that the tile reads, those inside the map.
+            let inside = [(-first).max(0) as usize, (width as isize - first).max(0) as usize];
+            let whole = inside[0] == 0 && inside[1] >= end - begin + kernel - 1;
+            let at = (row * count + begin) * self.step;
+            let (shift, steps) = (begin * self.step, [self.step; 2]);
+            let tile = Tile { plan: self, taps, shift, at, steps, channels, inside };
+            macro_rules! slide {
+                ($($kernel:literal: $($targets:literal)*;)*) => {
+                    // Columns outside are not read; otherwise as in `by_runs`.
+                    match (kernel, end - begin, whole) {
+                        $($(
+                            ($kernel, $targets, true) => l.run(Sliding::<$kernel, $targets, false>(tile)),
+                            ($kernel, $targets, false) => l.run(Sliding::<$kernel, $targets, true>(tile)),
+                        )*)*
+                        _ => unreachable!("four targets or more, cut evenly into tiles of up to eight"),
+                    }
+                };
+            }
+            slide!(3: 4 5 6 7 8; 5: 4 5 6 7 8; 7: 4 5 6 7 8;);
+        }
+    }
+
+    #[inline(always)]
+    fn by_runs<L: Lanes>(&self, l: L, row: usize, channels: [usize; 2], taps: &mut Vec<Tap>) {
         let (image, y) = (row / self.target_size[0], row % self.target_size[0]);
         let image = image * self.source_size[0] * self.source_size[1];
         for run in &self.runs {
@@ -136,34 +198,24 @@ impl Plan<'_> {
                     reach = reach.max(pixel + (run.count - 1) * run.source_advance + 1);
                 }
             }
-            assert!(reach * self.step <= self.source.len() && channels[1] <= self.step);
+            assert!(reach * self.step <= self.source.len());
             let tiles = run.count.div_ceil(8);
             for tile in 0..tiles {
                 let (begin, end) = (tile * run.count / tiles, (tile + 1) * run.count / tiles);
                 let at = (row * self.target_size[1] + run.first + begin * run.advance) * self.step;
                 let shift = begin * run.source_advance * self.step;
                 let steps = [run.source_advance * self.step, run.advance * self.step];
-                let tile = Tile { plan: self, taps, shift, at, steps, channels };
+                let tile = Tile { plan: self, taps, shift, at, steps, channels, inside: [0; 2] };
                 // What the taps read is in bounds by the assert, the weights have a pixel for every tap, and rows and channel
                 // chunks keep tasks apart, as `Tile` asks.
-                match (end - begin, run.sliding()) {
-                    (8, Some(3)) => l.run(Sliding::<3, 8>(tile)),
-                    (7, Some(3)) => l.run(Sliding::<3, 7>(tile)),
-                    (6, Some(3)) => l.run(Sliding::<3, 6>(tile)),
-                    (5, Some(3)) => l.run(Sliding::<3, 5>(tile)),
-                    (4, Some(3)) => l.run(Sliding::<3, 4>(tile)),
-                    (8, Some(5)) => l.run(Sliding::<5, 8>(tile)),
-                    (7, Some(5)) => l.run(Sliding::<5, 7>(tile)),
-                    (6, Some(5)) => l.run(Sliding::<5, 6>(tile)),
-                    (5, Some(5)) => l.run(Sliding::<5, 5>(tile)),
-                    (4, Some(5)) => l.run(Sliding::<5, 4>(tile)),
-                    (1, _) => l.run(Apart::<1>(tile)),
-                    (2, _) => l.run(Apart::<2>(tile)),
-                    (3, _) => l.run(Apart::<3>(tile)),
-                    (4, _) => l.run(Apart::<4>(tile)),
-                    (5, _) => l.run(Apart::<5>(tile)),
-                    (6, _) => l.run(Apart::<6>(tile)),
-                    (7, _) => l.run(Apart::<7>(tile)),
+                match end - begin {
+                    1 => l.run(Apart::<1>(tile)),
+                    2 => l.run(Apart::<2>(tile)),
+                    3 => l.run(Apart::<3>(tile)),
+                    4 => l.run(Apart::<4>(tile)),
+                    5 => l.run(Apart::<5>(tile)),
+                    6 => l.run(Apart::<6>(tile)),
+                    7 => l.run(Apart::<7>(tile)),
                     _ => l.run(Apart::<8>(tile)),
                 }
             }
@@ -171,8 +223,8 @@ impl Plan<'_> {
     }
 }
 
-/// Up to eight targets of one run. The taps' sources and weights lie inside their slices for all of them, and no other task has
-/// these targets.
+/// Up to eight targets. The taps' sources and weights lie inside their slices for all of them (of a sliding tile, those of the columns
+/// `inside`), and no other task has these targets.
 struct Tile<'a> {
     plan: &'a Plan<'a>,
     taps: &'a [Tap],
@@ -183,6 +235,8 @@ struct Tile<'a> {
     /// Elements from one source, and one target, to the next.
     steps: [usize; 2],
     channels: [usize; 2],
+    /// Of a sliding tile, the columns inside the map, counted from the first one it would read.
+    inside: [usize; 2],
 }
 
 impl Tile<'_> {
@@ -209,10 +263,10 @@ impl Tile<'_> {
 }
 
 /// A tile of `P` targets, for taps that come in rows of `K` neighbouring sources while targets move on by one: each source is
-/// loaded once a row and serves `K` sums.
-struct Sliding<'a, const K: usize, const P: usize>(Tile<'a>);
+/// loaded once a row and serves `K` sums. With `EDGE` some columns lie outside the map.
+struct Sliding<'a, const K: usize, const P: usize, const EDGE: bool>(Tile<'a>);
 
-impl<L: Lanes, const K: usize, const P: usize> Kernel<L> for Sliding<'_, K, P> {
+impl<L: Lanes, const K: usize, const P: usize, const EDGE: bool> Kernel<L> for Sliding<'_, K, P, EDGE> {
     #[inline(always)]
     fn run(self, l: L) {
         let tile = self.0;
@@ -228,9 +282,12 @@ impl<L: Lanes, const K: usize, const P: usize> Kernel<L> for Sliding<'_, K, P> {
                     for t in 0..K {
                         w[t] = l.load_part(weights.add(row[t].weight + channel), part);
                     }
-                    let source = sources.add(row[0].source + tile.shift + channel);
+                    let source = sources.wrapping_add(row[0].source.wrapping_add(tile.shift + channel));
                     for i in 0..P + K - 1 {
-                        let x = l.load_part(source.add(i * step), part);
+                        if EDGE && !(tile.inside[0] <= i && i < tile.inside[1]) {
+                            continue;
+                        }
+                        let x = l.load_part(source.wrapping_add(i * step), part);
                         for t in 0..K {
                             if i >= t && i - t < P {
                                 sums[i - t][0] = l.mul_add(w[t], x, sums[i - t][0]);

@@ -6,9 +6,11 @@
 
 use std::sync::Arc;
 
+use evenkeel_kernels::activation::Function;
 use evenkeel_kernels::conv2d::{self, Geometry, Weights};
 use evenkeel_kernels::epilogue::{Activation, Epilogue};
 
+use super::ending::EndsSmoothly;
 use super::original::run_original;
 use super::{Answer, Back, Call, Operator, SlopeMask, values_of};
 use crate::error::Fault;
@@ -47,16 +49,16 @@ impl Linear {
         let fits = last == self.weights.in_c() && !lead.is_empty() && !x.contains(&0);
         fits.then(|| lead.iter().copied().chain([self.weights.out_c()]).collect())
     }
-}
 
-impl Operator for Linear {
-    fn apply(&self, mut call: Call<'_>) -> Result<Answer, Fault> {
+    /// The output's shape for the inputs of a call, if the kernel serves them.
+    fn fitting(&self, call: &Call<'_>) -> Result<Option<Vec<usize>>, Fault> {
         let x = call.input(0)?;
         let shape = self.output(x.shape());
         let fits = call.optional(1).is_none_or(|residual| Some(residual.shape()) == shape.as_deref());
-        let Some(shape) = shape.filter(|_| fits && x.dtype() == DType::F32) else {
-            return run_original(&self.original, call);
-        };
+        Ok(shape.filter(|_| fits && x.dtype() == DType::F32))
+    }
+
+    fn run(&self, shape: Vec<usize>, smooth: Option<Function>, mut call: Call<'_>) -> Result<Answer, Fault> {
         let (x, room, taped) = (call.take(0)?, call.room, call.wants_any());
         let x_shape = x.shape().to_vec();
         let geometry = self.geometry(x.len() / self.weights.in_c());
@@ -75,6 +77,7 @@ impl Operator for Linear {
             activation: self.activation,
             bits: with_bits.then_some(&mut bits),
             mask: None,
+            smooth,
         };
         let Some(into) = y.values_mut::<f32>() else {
             return Err(Fault::Value("a tensor that should be unshared is shared".into()));
@@ -95,6 +98,24 @@ impl Operator for Linear {
         let off = self.activation.slope_off();
         answer.mask = with_bits.then(|| SlopeMask { bits: Arc::new(bits), on: 1.0, off });
         Ok(answer)
+    }
+}
+
+impl EndsSmoothly for Linear {
+    fn apply_with<'a>(&self, function: Function, call: Call<'a>) -> Result<Result<Answer, Fault>, Call<'a>> {
+        match self.fitting(&call) {
+            Ok(Some(shape)) => Ok(self.run(shape, Some(function), call)),
+            _ => Err(call),
+        }
+    }
+}
+
+impl Operator for Linear {
+    fn apply(&self, call: Call<'_>) -> Result<Answer, Fault> {
+        match self.fitting(&call)? {
+            Some(shape) => self.run(shape, None, call),
+            None => run_original(&self.original, call),
+        }
     }
 
     fn packed_bytes(&self) -> usize {

@@ -34,6 +34,7 @@ pub mod conv;
 pub mod cumsum;
 mod definition;
 pub mod einsum;
+pub(crate) mod ending;
 pub mod expand;
 pub mod fold;
 pub mod gather;

@@ -10,6 +10,7 @@ mod pass;
 mod tests;
 
 use super::{Algorithm, Direction, Geometry, Weights, choose};
+use crate::activation::Function;
 #[cfg(target_arch = "x86_64")]
 use crate::cpu;
 use crate::epilogue::Activation;
@@ -20,7 +21,7 @@ const MOST_CHANNELS: usize = 256;
 /// Columns read, and written, below which a row does not fill the registers' tiles, and the two kernels by themselves are quicker.
 const FEWEST_COLUMNS: [usize; 2] = [12, 5];
 
-/// `activation(w * x + bias)`.
+/// `smooth(activation(w * x + bias))`.
 #[derive(Clone, Copy, Debug)]
 pub struct Layer<'a> {
     /// Its sizes.
@@ -29,8 +30,10 @@ pub struct Layer<'a> {
     pub weights: &'a Weights,
     /// One value for each output channel.
     pub bias: &'a [f32],
-    /// What ends it.
+    /// What follows the bias.
     pub activation: Activation,
+    /// What ends it.
+    pub smooth: Option<Function>,
 }
 
 /// Whether this machine runs these two convolutions, the second on the first's output, in one pass, and gains by it.

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use super::Layer;
 use crate::conv2d::Direction;
-use crate::conv2d::finish::activate;
+use crate::conv2d::finish::{activate, bend};
 use crate::conv2d::weights::Panels;
 use crate::disjoint::Disjoint;
 use crate::gemm::tile::{Ahead, Line, PANEL, block_rows, columns, multiply_add};
@@ -248,6 +248,9 @@ impl<L: Lanes, const R: usize, const V: usize> Kernel<L> for FillTile<'_, R, V> 
                 }
             }
             activate(l, layer.activation, acc.as_flattened_mut());
+            if let Some(function) = layer.smooth {
+                bend(l, function, acc.as_flattened_mut());
+            }
             for r in 0..R {
                 for v in 0..V {
                     l.store(slot.add((2 * r + v) * L::WIDTH), acc[r][v]);
@@ -343,6 +346,9 @@ impl Empty<'_> {
             sums[p] = l.add(sums[p], bias);
         }
         activate(l, second.activation, &mut sums);
+        if let Some(function) = second.smooth {
+            bend(l, function, &mut sums);
+        }
         for p in 0..P {
             // SAFETY: these outputs are this thread's alone.
             unsafe { l.store_part(out.add(p * step), sums[p], self.part(l)) };

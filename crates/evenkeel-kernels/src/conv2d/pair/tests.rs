@@ -56,11 +56,19 @@ fn one_pass_gives_the_bytes_of_two() {
         });
         let biases = [random(a.out_c, 4), random(b.out_c, 5)];
         let activations = [Activation::Clip(-0.5, 1.5), Activation::Relu];
+        let smooths = [
+            (served % 2 == 0).then_some(Function::Silu { beta: 1.0 }),
+            (served % 3 == 0).then_some(Function::Gelu),
+        ];
         let x = random(a.batch * a.in_h * a.in_w * stride(a.in_c), 6);
         let mut between = vec![f32::NAN; b.batch * b.in_h * b.in_w * stride(b.in_c)];
         let mut expected = vec![f32::NAN; b.batch * b.out_h() * b.out_w() * stride(b.out_c)];
-        let epilogue =
-            |i: usize| Epilogue { bias: Some(&biases[i]), activation: activations[i], ..Epilogue::default() };
+        let epilogue = |i: usize| Epilogue {
+            bias: Some(&biases[i]),
+            activation: activations[i],
+            smooth: smooths[i],
+            ..Epilogue::default()
+        };
         conv2d::forward(&a, &weights[0], &x, &mut between, epilogue(0));
         conv2d::forward(&b, &weights[1], &between, &mut expected, epilogue(1));
         let [first, second] = [(0, &a), (1, &b)].map(|(i, geometry)| Layer {
@@ -68,6 +76,7 @@ fn one_pass_gives_the_bytes_of_two() {
             weights: &weights[i],
             bias: &biases[i],
             activation: activations[i],
+            smooth: smooths[i],
         });
         for threads in [1, 2, 3] {
             let mut got = vec![f32::NAN; expected.len()];

@@ -1,5 +1,7 @@
 //! The epilogue of a convolution, a vector of channels at a time, on the way out of the output transform.
 
+use crate::activation::Function;
+use crate::conv2d::finish::bend;
 use crate::epilogue::{Activation, Epilogue, Mask};
 use crate::lanes::Lanes;
 
@@ -24,6 +26,7 @@ pub(super) struct Finish<'a> {
     accumulate: bool,
     activation: Activation,
     mask: Option<Mask<'a>>,
+    smooth: Option<Function>,
 }
 
 // SAFETY: the pointers stand for exclusive borrows held as long as the value lives, and `store` asks its callers to write disjoint
@@ -56,6 +59,7 @@ impl<'a> Finish<'a> {
             accumulate: epilogue.accumulate,
             activation: epilogue.activation,
             mask: epilogue.mask,
+            smooth: epilogue.smooth,
         }
     }
 
@@ -131,6 +135,9 @@ impl<'a> Finish<'a> {
                     let set = l.load_bits(mask.bits.as_ptr().add(at / 8), part);
                     tile[a][b] = l.mul(tile[a][b], l.select(set, on, off));
                 });
+            }
+            if let Some(function) = self.smooth {
+                bend(l, function, tile.as_flattened_mut());
             }
             each_pixel!(place, rows, columns, |a, b, at| l.store_part(self.out.add(at), tile[a][b], part));
         }

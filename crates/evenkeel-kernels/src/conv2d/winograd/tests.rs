@@ -1,6 +1,7 @@
 //! The Winograd kernels against a plain sum in f64, in both directions.
 
 use super::*;
+use crate::activation::{Function, apply_in_place};
 use crate::epilogue::{Activation, Mask};
 
 /// A small generator of floats in -1..1, the same on every machine.
@@ -183,7 +184,7 @@ fn every_epilogue_follows_its_formula() {
         let (bias, residual, before) = (noise.values(to_c), noise.map(to, to_c), noise.map(to, to_c));
         let mask: Vec<u8> = (0..to * stride / 8).map(|_| noise.below(256) as u8).collect();
         let mask = Mask { bits: &mask, on: 0.75, off: -0.25 };
-        for (case, tile) in (0..64).flat_map(|case| TILES.map(|tile| (case, tile))) {
+        for (case, tile) in (0..128).flat_map(|case| TILES.map(|tile| (case, tile))) {
             let on = |bit: usize| case >> bit & 1 == 1;
             let activation = activations[case % 4];
             let packed = Packed::new(tile, &w, g.out_c, g.in_c, direction);
@@ -197,6 +198,7 @@ fn every_epilogue_follows_its_formula() {
                 activation,
                 bits: Some(&mut bits[..]),
                 mask: on(5).then_some(mask),
+                smooth: on(6).then_some(Function::HardSwish),
             };
             run(&packed, &g, &x, &mut out, epilogue);
             for i in (0..out.len()).filter(|i| i % stride < to_c) {
@@ -205,7 +207,11 @@ fn every_epilogue_follows_its_formula() {
                 v += if on(4) { before[i] } else { 0.0 };
                 assert_eq!(bits[i / 8] >> (i % 8) & 1 == 1, activation.bit(v), "{case} {tile:?} bit {i}");
                 let slope = if on(5) { mask.slope(i) } else { 1.0 };
-                assert_eq!(out[i], activation.value(v) * slope, "{case} {tile:?} element {i}");
+                let mut expected = [activation.value(v) * slope];
+                if on(6) {
+                    apply_in_place(Function::HardSwish, &mut expected);
+                }
+                assert_eq!([out[i]], expected, "{case} {tile:?} element {i}");
             }
         }
     }

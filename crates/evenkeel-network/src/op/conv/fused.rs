@@ -5,9 +5,11 @@
 
 use std::sync::Arc;
 
+use evenkeel_kernels::activation::Function;
 use evenkeel_kernels::conv2d::{Geometry, Weights};
 use evenkeel_kernels::epilogue::Activation;
 
+use super::super::ending::EndsSmoothly;
 use super::super::original::run_original;
 use super::super::{Answer, Call, Layouts, Operator};
 use super::{Conv, Layer};
@@ -38,6 +40,30 @@ impl FusedConv {
     pub(super) fn geometry(&self, x: &[usize]) -> Result<Geometry, Fault> {
         self.conv()?.geometry(x, &self.shape)
     }
+
+    /// The sizes for the inputs of a call, if its residual has the shape of the result.
+    fn fitting(&self, call: &Call<'_>) -> Result<Option<Geometry>, Fault> {
+        let geometry = self.geometry(call.input(0)?.shape())?;
+        let shape = [geometry.batch, geometry.out_c, geometry.out_h(), geometry.out_w()];
+        let fits = call.optional(1).is_none_or(|residual| residual.shape() == shape);
+        Ok((fits && call.input(0)?.rank() == 4).then_some(geometry))
+    }
+
+    fn run(&self, geometry: Geometry, smooth: Option<Function>, mut call: Call<'_>) -> Result<Answer, Fault> {
+        let x = call.take(0)?;
+        let residual = call.inputs.get_mut(1).and_then(Option::take).map(|tensor| (1, tensor));
+        let layer = Layer { geometry, weights: self.weights.clone(), activation: self.activation, smooth };
+        layer.forward(x, Some(&self.bias), residual, &call)
+    }
+}
+
+impl EndsSmoothly for FusedConv {
+    fn apply_with<'a>(&self, function: Function, call: Call<'a>) -> Result<Result<Answer, Fault>, Call<'a>> {
+        match self.fitting(&call) {
+            Ok(Some(geometry)) => Ok(self.run(geometry, Some(function), call)),
+            _ => Err(call),
+        }
+    }
 }
 
 impl Operator for FusedConv {
@@ -45,17 +71,11 @@ impl Operator for FusedConv {
         Layouts::Any
     }
 
-    fn apply(&self, mut call: Call<'_>) -> Result<Answer, Fault> {
-        let geometry = self.geometry(call.input(0)?.shape())?;
-        let [n, c, h, w] = [geometry.batch, geometry.out_c, geometry.out_h(), geometry.out_w()];
-        let fits = call.optional(1).is_none_or(|residual| residual.shape() == [n, c, h, w]);
-        if !fits || call.input(0)?.rank() != 4 {
-            return run_original(&self.original, call);
+    fn apply(&self, call: Call<'_>) -> Result<Answer, Fault> {
+        match self.fitting(&call)? {
+            Some(geometry) => self.run(geometry, None, call),
+            None => run_original(&self.original, call),
         }
-        let x = call.take(0)?;
-        let residual = call.inputs.get_mut(1).and_then(Option::take).map(|tensor| (1, tensor));
-        let layer = Layer { geometry, weights: self.weights.clone(), activation: self.activation };
-        layer.forward(x, Some(&self.bias), residual, &call)
     }
 
     fn packed_bytes(&self) -> usize {

@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use evenkeel_kernels::activation::Function;
 use evenkeel_kernels::conv2d::{self, Geometry, Weights};
 use evenkeel_kernels::epilogue::{Activation, Epilogue};
 
@@ -147,7 +148,7 @@ impl Operator for Conv {
         let packed = self.packed.of(&weights, || {
             Weights::new(values.to_vec(), geometry.out_c, geometry.in_c, geometry.kernel, geometry.groups)
         });
-        let layer = Layer { geometry, weights: packed, activation: Activation::None };
+        let layer = Layer { geometry, weights: packed, activation: Activation::None, smooth: None };
         layer.forward(x, bias, None, &call)
     }
 
@@ -198,6 +199,8 @@ struct Layer {
     geometry: Geometry,
     weights: Arc<Weights>,
     activation: Activation,
+    /// What ends it, in walks without a tape.
+    smooth: Option<Function>,
 }
 
 impl Layer {
@@ -234,6 +237,7 @@ impl Layer {
             activation: self.activation,
             bits: with_bits.then_some(&mut bits),
             mask: None,
+            smooth: self.smooth,
         };
         let stem = conv2d::stem_serves(&g) && x.layout() == Layout::Plain;
         let x = if stem { x } else { x.to_channels_last(room)? };

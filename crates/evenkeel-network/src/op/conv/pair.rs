@@ -4,8 +4,10 @@
 
 use std::sync::Arc;
 
+use evenkeel_kernels::activation::Function;
 use evenkeel_kernels::conv2d::{self, Geometry, Layer};
 
+use super::super::ending::Ending;
 use super::super::{Answer, Call, Layouts, Operator};
 use super::{FusedConv, floats};
 use crate::error::Fault;
@@ -18,26 +20,33 @@ pub(crate) struct ConvPair {
     second: Arc<dyn Operator>,
 }
 
-fn conv(op: &dyn Operator) -> Option<&FusedConv> {
+/// The convolution of an operator, and the smooth activation that ends it.
+fn conv(op: &dyn Operator) -> Option<(&FusedConv, Option<Function>)> {
     let any: &dyn std::any::Any = op;
-    any.downcast_ref()
+    match any.downcast_ref::<Ending>() {
+        Some(ending) => ending.conv().map(|(conv, function)| (conv, Some(function))),
+        None => any.downcast_ref().map(|conv| (conv, None)),
+    }
 }
+
+/// A convolution with its sizes settled, and what ends it.
+type Sized<'a> = (Geometry, &'a FusedConv, Option<Function>);
 
 impl ConvPair {
     /// The pair of two operators, the second of which reads what the first makes, if a kernel may serve them.
     pub(crate) fn of(first: &Arc<dyn Operator>, second: &Arc<dyn Operator>) -> Option<ConvPair> {
-        let (a, b) = (conv(&**first)?, conv(&**second)?);
+        let ((a, _), (b, _)) = (conv(&**first)?, conv(&**second)?);
         let pointwise = a.weights.kernel() == [1, 1] && a.weights.groups() == 1;
         let depthwise = b.weights.groups() == a.weights.out_c() && b.weights.out_c() == b.weights.in_c();
         (pointwise && depthwise).then(|| ConvPair { first: first.clone(), second: second.clone() })
     }
 
     /// The layers on this map, if they are convolutions that can run on it.
-    fn layers(&self, x: &Tensor) -> Option<[(Geometry, &FusedConv); 2]> {
-        let (a, b) = (conv(&*self.first)?, conv(&*self.second)?);
+    fn layers(&self, x: &Tensor) -> Option<[Sized<'_>; 2]> {
+        let ((a, ends_a), (b, ends_b)) = (conv(&*self.first)?, conv(&*self.second)?);
         let first = a.geometry(x.shape()).ok()?;
         let between = [first.batch, first.out_c, first.out_h(), first.out_w()];
-        Some([(first, a), (b.geometry(&between).ok()?, b)])
+        Some([(first, a, ends_a), (b.geometry(&between).ok()?, b, ends_b)])
     }
 }
 
@@ -48,7 +57,7 @@ impl Operator for ConvPair {
 
     fn apply(&self, mut call: Call<'_>) -> Result<Answer, Fault> {
         let (x, room) = (call.take(0)?, call.room);
-        let layers = self.layers(&x).filter(|[(a, _), (b, _)]| conv2d::pair_serves(a, b));
+        let layers = self.layers(&x).filter(|[(a, ..), (b, ..)]| conv2d::pair_serves(a, b));
         let Some(layers) = layers.filter(|_| x.dtype() == DType::F32 && x.rank() == 4 && !call.wants_any())
         else {
             let alone = |op: &dyn Operator, x: Tensor| {
@@ -59,11 +68,12 @@ impl Operator for ConvPair {
         };
         let x = x.to_channels_last(room)?;
         let from = floats(&x)?;
-        let [first, second] = layers.each_ref().map(|(geometry, conv)| Layer {
+        let [first, second] = layers.each_ref().map(|(geometry, conv, smooth)| Layer {
             geometry,
             weights: &conv.weights,
             bias: &conv.bias,
             activation: conv.activation,
+            smooth: *smooth,
         });
         let g = second.geometry;
         let run = |out: &mut [f32]| conv2d::pair_forward(first, second, from, out);
@@ -73,12 +83,12 @@ impl Operator for ConvPair {
     fn kind(&self, inputs: &[Option<&Tensor>]) -> String {
         let layers = inputs.first().copied().flatten().and_then(|x| self.layers(x));
         layers.map_or_else(String::new, |layers| {
-            layers.each_ref().map(|(geometry, _)| super::kind(geometry)).join(" > ")
+            layers.each_ref().map(|(geometry, ..)| super::kind(geometry)).join(" > ")
         })
     }
 
     fn flops(&self, inputs: &[Option<&Tensor>]) -> f64 {
         let layers = inputs.first().copied().flatten().and_then(|x| self.layers(x));
-        layers.map_or(0.0, |layers| layers.iter().map(|(geometry, _)| geometry.flops()).sum())
+        layers.map_or(0.0, |layers| layers.iter().map(|(geometry, ..)| geometry.flops()).sum())
     }
 }
