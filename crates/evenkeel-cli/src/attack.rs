@@ -8,7 +8,7 @@ use evenkeel::attack::{Attack, AttackKind, Attempt, Scenario, worst_case};
 use evenkeel::budget::Budget;
 use evenkeel::detect::Calibration;
 use evenkeel::image::Image;
-use evenkeel::model::{Letterbox, Model};
+use evenkeel::model::Model;
 use evenkeel::objective::{Equivariance, ViewObjective};
 use evenkeel::pipeline::Pipeline;
 use evenkeel::task::{Prediction, Truth};
@@ -18,7 +18,9 @@ use crate::images::Picture;
 use crate::knobs::{KnobArgs, table_help};
 use crate::labels::{self, truth};
 use crate::progress::next;
-use crate::workbench::{AnswerArgs, DefenceArgs, InputArgs, check_names, fitted, names_of, stem_in};
+use crate::workbench::{
+    AnswerArgs, DefenceArgs, InputArgs, check_names, fitted, names_of, on_original, stem_in,
+};
 
 /// Change images so that the network errs
 #[derive(Debug, clap::Args)]
@@ -152,7 +154,7 @@ pub(crate) fn run(args: AttackArgs) -> Result<()> {
     Ok(())
 }
 
-/// Writes the attacked image as the network takes it, the same change on the image as it came where that is another size, and a picture of the answer.
+/// Writes the change on the image as it came, the attacked image as the network takes it where that is another size, and a picture of the answer.
 fn save(
     folder: &Path,
     picture: &Path,
@@ -165,30 +167,14 @@ fn save(
     };
     let path = name("images", "")?;
     let frame = model.framing(original.size())?;
-    match frame.is_identity() {
-        true => attempt.image.save_png(&path)?,
-        false => {
-            attempt.image.save_png(name("network", "")?)?;
-            on_original(&frame, model, original, &attempt.image)?.save_png(&path)?;
-        }
+    if !frame.is_identity() {
+        attempt.image.save_png(name("network", "")?)?;
     }
-    let painting = attempt.prediction.paint(&attempt.image, 0.5, &model.class_info())?.drawn();
+    let attacked = on_original(model, original, &attempt.image)?;
+    attacked.save_png(&path)?;
+    let painting = attempt.prediction.unframed(&frame)?.paint(&attacked, 0.5, &model.class_info())?.drawn();
     painting.save_png(name("pictures", ".answer")?)?;
     Ok(path)
-}
-
-/// The image as it came with the attack's change brought back to its size; what the frame cut off stays.
-fn on_original(frame: &Letterbox, model: &Model, original: &Image, attacked: &Image) -> Result<Image> {
-    let fitted = model.fit(original)?;
-    let (h, w) = original.size();
-    let change = |c: usize| -> Vec<f32> {
-        let values: Vec<f32> = attacked.plane(c).iter().zip(fitted.plane(c)).map(|(a, b)| a - b).collect();
-        frame.unframed_values(&values, 0.0)
-    };
-    let changes = (0..3).flat_map(change);
-    let pixels =
-        original.pixels().iter().zip(changes).map(|(pixel, change)| (pixel + change).clamp(0.0, 1.0));
-    Ok(Image::new(h, w, pixels.collect())?)
 }
 
 /// What happened to one image.

@@ -23,7 +23,7 @@ pub(crate) struct CorruptArgs {
     /// The seed of everything random
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// The folder for `NAME.CORRUPTION_SEVERITY.png`
+    /// Where `CORRUPTION_SEVERITY/NAME.png` go: a folder for each corruption, in which images have the names they came with
     #[arg(long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
     /// How they are written
@@ -50,9 +50,8 @@ pub(crate) fn run(args: CorruptArgs) -> Result<()> {
             let path = &picture.path;
             let corrupted =
                 corruption.apply(&image, severity, args.seed).with_context(|| path.display().to_string())?;
-            let stem = stem_in(&args.out, path)?;
-            let name = format!("{}.{}_{severity}", stem.display(), corruption.name);
-            let file = args.format.save(&corrupted, &name)?;
+            let stem = stem_in(&args.out.join(format!("{}_{severity}", corruption.name)), path)?;
+            let file = args.format.save(&corrupted, &stem.display().to_string())?;
             let value =
                 json!({ "image": path, "corruption": corruption.name, "severity": severity, "saved": file });
             bar.say(choice.json, &value, &file.display().to_string());

@@ -11,6 +11,7 @@ use evenkeel::detect::{Calibration, DELTA, Detector, DetectorSpec, Heads};
 use evenkeel::image::Image;
 use evenkeel::model::Model;
 use evenkeel::pipeline::{Pipeline, Verdict};
+use evenkeel::task::Readout;
 use serde_json::Value;
 
 use crate::colour::{self, Tone};
@@ -50,6 +51,10 @@ pub(crate) struct DefendArgs {
     #[arg(long, default_value_t = 0)]
     seed: u64,
 }
+
+/// What the usual views do to values.
+const ENLARGED: &str = "warning: the usual views enlarge and shrink the image, which changes values that depend on how large things look, such as depths; \
+                        for those: --views only-flip --answer-views only-flip";
 
 /// How far the views of images disagree before and after a defence.
 pub(crate) struct Evidence {
@@ -146,6 +151,10 @@ pub(crate) fn run(mut args: DefendArgs) -> Result<()> {
             if args.defence.defence.is_none() {
                 args.answer.answer.get_or_insert_with(|| AnswerSpec::usual().name().into());
                 args.defence.defence = Some(DefenceSpec::usual().name().into());
+                let chosen = args.defence.knobs.flags().iter().any(|flag| flag == "--views");
+                if model.task.readout() == Readout::Values && !chosen {
+                    eprintln!("{}", colour::err(ENLARGED, Tone::Warning));
+                }
             }
             args.pipeline(&model)?
         }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Once};
 
 use anyhow::{Context, Result, bail};
 use evenkeel::image::Image;
-use evenkeel_data::dataset::{Dataset, KINDS, Request, Truth};
+use evenkeel_data::dataset::{Dataset, KINDS, Preparation, Request, Truth};
 
 use crate::progress::Progress;
 
@@ -141,14 +141,17 @@ impl ChoiceArgs {
     }
 }
 
-/// The data set that `KIND:PATH` names; `None` if the text is no such thing.
-fn data_set(text: &str) -> Result<Option<Dataset>> {
+/// The data set that `KIND:PATH` names, its images as they came; `None` if the text is no such thing.
+pub(crate) fn data_set(text: &str) -> Result<Option<Dataset>> {
     if Path::new(text).exists() {
         return Ok(None);
     }
     let (kind, path) = text.split_once(':').unwrap_or((text, ""));
     match KINDS.iter().any(|known| known.name == kind) {
-        true => Ok(Some(Dataset::open(kind, Path::new(path), &Request::default())?)),
+        true => {
+            let request = Request { preparation: Some(Preparation::Native), ..Request::default() };
+            Ok(Some(Dataset::open(kind, Path::new(path), &request)?))
+        }
         false => Ok(None),
     }
 }

@@ -21,7 +21,7 @@ use crate::images::Picture;
 use crate::knobs::table_help;
 use crate::policy::PolicyArgs;
 use crate::progress::{Progress, next};
-use crate::workbench::{AnswerArgs, DefenceArgs, Format, InputArgs, check_names, stem_in};
+use crate::workbench::{AnswerArgs, DefenceArgs, Format, InputArgs, check_names, on_original, stem_in};
 
 /// The results file that a folder of answers gets where objects are found, which `score instances` reads.
 pub(crate) const RESULTS: &str = "results.json";
@@ -236,7 +236,7 @@ fn write(model: &Model, original: &Image, verdict: &Verdict, stem: &Path, format
     }
     format.save(&verdict.overlay(model, original)?.drawn(), &name("overlay"))?;
     if verdict.defended {
-        format.save(&verdict.shown, &name("defended"))?;
+        format.save(&on_original(model, original, &verdict.shown)?, &name("defended"))?;
     }
     Ok(())
 }

@@ -1,17 +1,21 @@
 //! `evenkeel score`: results on disk against truths on disk, as the official tools score them.
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, anyhow, bail, ensure};
 use clap::{Args, Subcommand, ValueEnum};
-use evenkeel_data::dataset::{Offender, coco_json};
+use evenkeel_data::Error;
+use evenkeel_data::dataset::{Dataset, Offender, Truth, coco_json};
 use evenkeel_data::metric::instance::{FileComparison, NAMES, Regions};
 use evenkeel_data::metric::{
-    Bootstrap, ClassComparison, ClassOverlap, FolderComparison, Interval, Metric, ValueComparison,
+    Bootstrap, ClassComparison, ClassLabels, ClassOverlap, FolderComparison, Interval, Metric,
+    ValueComparison,
 };
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use evenkeel::task::regression::RegressionRule;
 
+use crate::images::data_set;
 use crate::predict::RESULTS;
 
 /// Score results against the truth, in agreement with the official tools
@@ -72,8 +76,8 @@ struct SemanticArgs {
 
 #[derive(Debug, Args)]
 struct ClassesArgs {
-    /// Labels: CSV with the columns image,label, or JSON from image to label
-    labels: PathBuf,
+    /// Labels: CSV with the columns image,label, JSON from image to label, or a data set of classes as KIND:PATH, such as imagenet:FOLDER (`evenkeel list data`)
+    labels: String,
     /// Answers: CSV with the columns image,class[,p0,p1,...], what `predict --json` prints, or the folder of `predict --out`
     answers: PathBuf,
     /// Number of classes; as many as the files show if left out
@@ -143,12 +147,16 @@ impl CommonArgs {
 }
 
 pub(crate) fn run(args: ScoreArgs) -> Result<()> {
-    match args.what {
+    let scored = match args.what {
         What::Instances(args) => instances(&args),
         What::Semantic(args) => semantic(&args),
         What::Classes(args) => classes(&args),
         What::Regression(args) => regression(&args),
-    }
+    };
+    scored.map_err(|error| match error.downcast_ref() {
+        Some(Error::Offenders(_)) => anyhow!("{error}\n--skip-bad leaves them out, and counts them"),
+        _ => error,
+    })
 }
 
 /// A metric with its figure and interval.
@@ -179,9 +187,19 @@ fn left_out(images: u64, unlabelled: u64, skipped: &[Offender]) -> Result<String
     })
 }
 
+/// The classes that a data set gives its images.
+fn classes_of(set: &Dataset) -> Result<BTreeMap<String, usize>> {
+    let class = |place: usize| match set.sample(place)?.truth {
+        Truth::Class(class) => Ok((set.id(place).to_string(), class)),
+        _ => bail!("{}: its truth is no class", set.id(place)),
+    };
+    (0..set.len()).map(class).collect()
+}
+
 fn classes(args: &ClassesArgs) -> Result<()> {
+    let known = data_set(&args.labels)?.map(|set| classes_of(&set)).transpose()?;
     let comparison = ClassComparison {
-        labels: &args.labels,
+        labels: known.as_ref().map_or(ClassLabels::File(Path::new(&args.labels)), ClassLabels::Known),
         answers: &args.answers,
         classes: args.classes.map(|classes| classes as usize),
         plan: args.common.plan(),

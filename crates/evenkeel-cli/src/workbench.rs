@@ -170,6 +170,24 @@ pub(crate) fn fitted(model: &Model, path: &Path) -> Result<Image> {
     model.fit(&image).with_context(|| path.display().to_string())
 }
 
+/// The image as it came, with what was changed of it at the network's size brought back to its own; what the frame cut off stays.
+pub(crate) fn on_original(model: &Model, original: &Image, changed: &Image) -> Result<Image> {
+    let frame = model.framing(original.size())?;
+    let fitted = model.fit(original)?;
+    // what a defence shows may be larger or smaller than what it was given
+    if frame.is_identity() || changed.size() != fitted.size() {
+        return Ok(changed.clone());
+    }
+    let change = |c: usize| -> Vec<f32> {
+        let values: Vec<f32> = changed.plane(c).iter().zip(fitted.plane(c)).map(|(a, b)| a - b).collect();
+        frame.unframed_values(&values, 0.0)
+    };
+    let changes = (0..3).flat_map(change);
+    let pixels =
+        original.pixels().iter().zip(changes).map(|(pixel, change)| (pixel + change).clamp(0.0, 1.0));
+    Ok(Image::new(original.height(), original.width(), pixels.collect())?)
+}
+
 /// What is true of a picture of this (height, width), from what was given: a class, a file or a folder; each task knows which. It lies in the
 /// network's frame.
 pub(crate) fn read_truth(model: &Model, given: &str, picture: &Path, size: (usize, usize)) -> Result<Truth> {

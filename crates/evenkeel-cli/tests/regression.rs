@@ -124,3 +124,17 @@ fn depths_are_written_and_attacked() {
     assert!(ok && detected.contains("expected error"), "{detected}{notes}");
     assert!(notes.contains("mean absolute error in m"), "{notes}");
 }
+
+/// Views that enlarge make depths nearer: who defends without a word about views is told, and how to do without.
+#[test]
+fn views_that_change_depths_are_warned_about() {
+    let bench = scratch();
+    let warned = |flags: &[&str]| {
+        let words = [&["defend", "depth.onnx", "scene_0.png", "--defence-steps", "1"], flags].concat();
+        let (ok, _, notes) = run(bench.path(), &words);
+        assert!(ok, "{notes}");
+        notes.contains("enlarge and shrink")
+    };
+    assert!(warned(&[]));
+    assert!(!warned(&["--views", "only-flip", "--answer-views", "only-flip"]));
+}

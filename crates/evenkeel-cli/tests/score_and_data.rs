@@ -82,7 +82,11 @@ fn semantic_scores_pair_by_name_and_name_what_is_missing() {
     std::fs::copy(truth.join("0001TP_000.png"), predicted.join("0001TP_000.png")).unwrap();
     let output = run(&arguments("predicted"));
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("write 0001TP_001.png there"), "{}", text(&output.stderr));
+    let complaint = text(&output.stderr);
+    assert!(
+        complaint.contains("write 0001TP_001.png there") && complaint.contains("--skip-bad"),
+        "{complaint}"
+    );
     let output = run(&[&arguments("predicted")[..], &["--skip-bad".to_string()]].concat());
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let report = text(&output.stdout);
@@ -162,4 +166,21 @@ fn folders_of_answers_are_scored() {
     let listed = json(&["list", "metrics", "--json"]);
     let mae = listed.as_array().unwrap().iter().find(|m| m["name"] == "mae").unwrap();
     assert_eq!((&mae["tasks"][0], &mae["higher_is_better"]), (&"regression".into(), &false.into()));
+}
+
+/// A data set is its own table of labels; a folder that is none is told what would be one.
+#[test]
+fn answers_are_scored_against_the_data_set_they_are_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let set = "scenes-objects:5@64x64";
+    let run = |arguments: &[&str]| evenkeel(folder.path(), arguments);
+    let output = run(&["predict", "embedded:classifier", set, "--out", "out"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let output = run(&["score", "classes", set, "out"]);
+    assert!(text(&output.stdout).contains("5 images, 10 classes"), "{}", text(&output.stderr));
+    for (labels, cure) in [("out", "is a folder; write CSV"), ("scenes:5@64x32", "its truth is no class")] {
+        let output = run(&["score", "classes", labels, "out"]);
+        assert_eq!(output.status.code(), Some(2), "{labels}");
+        assert!(text(&output.stderr).contains(cure), "{}", text(&output.stderr));
+    }
 }

@@ -1,7 +1,7 @@
 //! Maps of values and a classifier's answers in files against numpy, to 1e-9.
 
 use evenkeel::task::regression::RegressionRule;
-use evenkeel_data::metric::{Bootstrap, ClassComparison, Metric, ValueComparison};
+use evenkeel_data::metric::{Bootstrap, ClassComparison, ClassLabels, Metric, ValueComparison};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -54,7 +54,7 @@ fn maps_of_values_score_as_numpy_says() {
 fn answers_of_a_classifier_score_as_numpy_says() {
     let expected = expected("classes");
     let comparison = ClassComparison {
-        labels: &testdata().join("labels.csv"),
+        labels: ClassLabels::File(&testdata().join("labels.csv")),
         answers: &testdata().join("answers.csv"),
         classes: None,
         plan: Bootstrap::NONE,

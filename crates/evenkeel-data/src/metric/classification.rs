@@ -34,11 +34,20 @@ struct ClassAnswer {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClassAnswers(BTreeMap<String, ClassAnswer>);
 
+/// Where the true classes are.
+#[derive(Clone, Copy, Debug)]
+pub enum ClassLabels<'a> {
+    /// In a CSV or JSON file.
+    File(&'a Path),
+    /// Here, by image; folders and endings of the names do not count.
+    Known(&'a BTreeMap<String, usize>),
+}
+
 /// Answers and labels, and how to compare them.
 #[derive(Clone, Debug)]
 pub struct ClassComparison<'a> {
-    /// The file of labels.
-    pub labels: &'a Path,
+    /// The labels.
+    pub labels: ClassLabels<'a>,
     /// The file or folder of answers.
     pub answers: &'a Path,
     /// How many classes there are; if not said, as many as the files show.
@@ -122,7 +131,10 @@ impl ClassScore {
 impl ClassComparison<'_> {
     /// The score, and the offenders that were left out. Without `skip_bad` any offender is an error that lists all.
     pub fn score(&self) -> Result<(ClassScore, Vec<Offender>)> {
-        let labels = read_labels(self.labels)?;
+        let labels = match self.labels {
+            ClassLabels::File(path) => read_labels(path)?,
+            ClassLabels::Known(labels) => labels.iter().map(|(image, label)| (bare(image), *label)).collect(),
+        };
         let answers = ClassAnswers::read(self.answers)?.0;
         let seen = answers.values().map(|a| a.probabilities.len().max(a.class + 1));
         let most = seen.chain(labels.values().map(|label| label + 1)).max().unwrap_or(0);
@@ -187,6 +199,9 @@ impl ClassAnswers {
 
 /// The labels of a file.
 fn read_labels(path: &Path) -> Result<BTreeMap<String, usize>> {
+    if path.is_dir() {
+        return Err(offender(path, "is a folder", LABEL_FORMS));
+    }
     let rows = rows(path, LABEL_FORMS)?;
     let mut all = BTreeMap::new();
     let mut insert = |image: &str, label: Option<usize>| {

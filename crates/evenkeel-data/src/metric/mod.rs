@@ -23,7 +23,7 @@ mod value_files;
 pub use accuracy::Accuracy;
 pub use bootstrap::{Bootstrap, Interval, Resampled, Tally, key_of};
 pub use calibration::Calibration;
-pub use classification::{ClassAnswers, ClassComparison, ClassScore};
+pub use classification::{ClassAnswers, ClassComparison, ClassLabels, ClassScore};
 pub use confusion::Confusion;
 pub use corruption_error::{ALEXNET, CorruptionError, SEVERITIES};
 pub use exact_sum::ExactSum;

@@ -25,7 +25,7 @@ fn answers_are_read_in_every_form() {
         for answers in ["answers.csv", "lines.json", "list.json", "out"] {
             let (labels, answers) = (at(labels), at(answers));
             let comparison = ClassComparison {
-                labels: &labels,
+                labels: ClassLabels::File(&labels),
                 answers: &answers,
                 classes: None,
                 plan: Bootstrap::NONE,
@@ -39,12 +39,23 @@ fn answers_are_read_in_every_form() {
             assert_eq!((score.confusion().at(1, 1), score.confusion().at(0, 1)), (1, 1));
         }
     }
+    let known = BTreeMap::from([("set/a".to_string(), 1), ("set/b.png".to_string(), 0)]);
+    let comparison = ClassComparison {
+        labels: ClassLabels::Known(&known),
+        answers: &at("out"),
+        classes: None,
+        plan: Bootstrap::NONE,
+        skip_bad: false,
+    };
+    assert_eq!(comparison.score().unwrap().0.figure(&ACCURACY, 0.95).0, Some(0.5));
+    let folder = ClassComparison { labels: ClassLabels::File(&at("out")), ..comparison };
+    assert!(folder.score().unwrap_err().to_string().contains("is a folder; write CSV"));
     let refused = |labels: &str, answers: &str| {
         std::fs::write(at("l.csv"), labels).unwrap();
         std::fs::write(at("a.csv"), answers).unwrap();
         let (labels, answers) = (at("l.csv"), at("a.csv"));
         let comparison = ClassComparison {
-            labels: &labels,
+            labels: ClassLabels::File(&labels),
             answers: &answers,
             classes: Some(2),
             plan: Bootstrap::NONE,

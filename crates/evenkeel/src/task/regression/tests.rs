@@ -7,6 +7,8 @@ use crate::attack::{Attack, Scenario};
 use crate::detect::{DetectorSpec, Heads};
 use crate::image::{Image, LabelMap};
 use crate::model::Model;
+use crate::network::TensorNames;
+use crate::objective::{Loss, Progress, Terms};
 use crate::pipeline::Pipeline;
 use crate::random::Random;
 use crate::toy::{Conv, picture};
@@ -101,6 +103,43 @@ fn losses_have_the_derivative_of_their_value() {
     }
     let wrong = Tensor::new(vec![1, 2, 4, 5], vec![0.0; 40]).unwrap();
     assert!(loss::LossAt { kind: ValueLoss::L1, truth: map(4, 5, |_| 1.0) }.evaluate(&wrong).is_err());
+}
+
+/// Led back through a network to the image, for maps and for truths with unknown cells, at the network's grid and at a finer one.
+#[test]
+fn gradients_to_the_image_match_central_differences() {
+    let (network, image) = (Conv::random(&[6, 5], 1, true, 4), picture((14, 18), 2));
+    let (output, feature) = (TensorNames::from("scores"), TensorNames::from("features"));
+    for kind in ValueLoss::ALL.iter().copied() {
+        for (h, w) in [(14, 18), (28, 36)] {
+            let truth = map(h, w, |i| if i % 11 == 3 { f32::NAN } else { 2.0 + 0.1 * (i % 13) as f32 });
+            // far above what the network says, so that no cell crosses the truth
+            let loss = Loss::of_task(Arc::new(loss::LossAt { kind, truth }), 1.0);
+            let at = |image: &Image, gradient: bool| {
+                let losses = vec![(1.0, &loss)];
+                let terms = Terms { output: Some(&output), feature: &feature, losses, views: Vec::new() };
+                terms.evaluate(&network, image, Progress::ONCE, &Random::new(7), gradient).unwrap()
+            };
+            let gradient = at(&image, true).gradient.unwrap();
+            assert!(gradient.iter().any(|g| *g != 0.0), "{kind:?}");
+            let mut random = Random::new(3);
+            let directions: [Vec<f32>; 2] = [
+                gradient.iter().map(|_| random.uniform(-1.0, 1.0)).collect(),
+                gradient.iter().map(|g| g.signum()).collect(),
+            ];
+            for direction in directions {
+                let moved = |step: f32| {
+                    let mut moved = image.clone();
+                    moved.pixels_mut().iter_mut().zip(&direction).for_each(|(p, d)| *p += step * d);
+                    at(&moved, false).value
+                };
+                let central = (moved(2e-3) - moved(-2e-3)) / 4e-3;
+                let exact: f64 = gradient.iter().zip(&direction).map(|(g, d)| f64::from(g * d)).sum();
+                let scale: f64 = gradient.iter().map(|g| f64::from(g.abs())).sum();
+                assert!((central - exact).abs() < 0.01 * scale, "{kind:?}: {central} {exact} of {scale}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -109,7 +109,11 @@ impl PredictionData for LabelAnswer {
         shares.sort_by_key(|(label, pixels)| (std::cmp::Reverse(*pixels), *label));
         let share = |pixels: usize| 100.0 * pixels as f64 / self.map.labels().len() as f64;
         let word = |(label, pixels): &(u16, usize)| {
-            format!("{} {:.0} %", classes.word((*label).into()), share(*pixels))
+            let name = classes.word((*label).into());
+            match share(*pixels) {
+                share if share < 0.5 => format!("{name} under 1 %"),
+                share => format!("{name} {share:.0} %"),
+            }
         };
         shares.iter().take(LISTED).map(word).collect::<Vec<_>>().join(", ")
     }
@@ -179,6 +183,9 @@ mod tests {
         let names = ["road", "car"].map(String::from);
         let classes = ClassInfo { names: &names, count: 2, ..ClassInfo::default() };
         assert_eq!(said.words(&classes), "road 50 %, car 50 %");
+        let speck = LabelMap::new(20, 20, (0..400).map(|i| u16::from(i == 7)).collect()).unwrap();
+        let speck = Prediction::of_labels(speck, vec![0.9; 400]).unwrap();
+        assert_eq!(speck.words(&classes), "road 100 %, car under 1 %");
         let json = said.json(&classes);
         assert_eq!(json["classes"][1]["name"], "car");
         assert!(json["classes"][0]["confidence"].as_f64().unwrap() < json["confidence"].as_f64().unwrap());

@@ -158,6 +158,10 @@ impl Task for Semantic {
                 Box::new(move |label| next.get(usize::from(*label)).map_or(*label, |next| *next as u16))
             }
             (_, Ok(class)) => Box::new(move |_| class as u16),
+            _ if wish.starts_with("vanish:") || wish.starts_with("recast:") => {
+                let cure = "is about objects, and a segmenter finds none; a class, permuted or a label map is needed";
+                return Err(Error::setting("target", cure));
+            }
             _ => return Ok(None),
         };
         let labels = map.labels().iter().map(rename).collect();
@@ -192,6 +196,8 @@ mod tests {
         assert_eq!(sentence, "label map: expected 3x4, got 2x2");
         assert!(Semantic.labels(&Truth::of_class(0), extents, (2, 2)).is_err());
         assert!(map(vec![255; 4]).label_map().is_some() && !map(vec![255; 4]).is_labelled());
+        let wish = Semantic.target("vanish:car", &map(vec![0; 4]), &ClassInfo::default(), 0);
+        assert!(wish.unwrap_err().to_string().contains("a segmenter finds none"));
     }
 
     /// The confidence is the softmax of the answer's class at the image's size, and the fast score is the slow one.
