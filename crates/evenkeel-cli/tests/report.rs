@@ -57,6 +57,10 @@ fn a_report_says_what_is_wrong_and_fits_a_phone() {
     ] {
         assert!(page.contains(words), "{words} is missing from the page");
     }
+    assert!(
+        page.contains("<code>evenkeel list metrics</code>") && !page.contains('`'),
+        "code is marked as such"
+    );
     assert!(!page.contains("No sanity check of this study failed"), "doubts and a clean bill on one page");
     let legend = page.split("<p class=\"legend\">").nth(1).expect("a legend under the gallery's heading");
     assert!(legend.split("</p>").next().is_some_and(|names| names.contains("road")), "{}", &legend[..200]);

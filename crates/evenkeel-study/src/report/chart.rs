@@ -57,6 +57,15 @@ pub fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
+/// Text for HTML in which what stands between back quotes is code.
+pub(super) fn marked(text: &str) -> String {
+    let part = |(place, part): (usize, &str)| match place % 2 {
+        1 => format!("<code>{}</code>", escaped(part)),
+        _ => escaped(part),
+    };
+    text.split('`').enumerate().map(part).collect()
+}
+
 /// A span that holds all values and is not a point.
 pub(super) fn span(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
     let low = values.clone().fold(f64::INFINITY, f64::min);

@@ -23,7 +23,7 @@ mod warnings;
 
 use std::path::{Path, PathBuf};
 
-use chart::escaped;
+use chart::{escaped, marked};
 use detection::Detections;
 use evenkeel::image::write_atomically;
 use gallery::Gallery;
@@ -219,7 +219,7 @@ fn doubts(results: &Results<'_>, detections: &Detections) -> Vec<Doubt> {
 }
 
 fn list<'a>(items: impl Iterator<Item = &'a String>) -> String {
-    items.map(|i| format!("<li>{}</li>", escaped(i))).collect()
+    items.map(|i| format!("<li>{}</li>", marked(i))).collect()
 }
 
 /// A title as the name of a place on the page.

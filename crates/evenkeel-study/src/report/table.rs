@@ -1,6 +1,6 @@
 //! Tables that can be written as HTML, Markdown, CSV and LaTeX, all from the same cells.
 
-use super::chart::escaped;
+use super::chart::{escaped, marked};
 
 /// A table: the first column of every row is its name.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -95,7 +95,7 @@ impl Table {
             |row: &Vec<Entry>| format!("<tr>{}</tr>", row.iter().enumerate().map(cell).collect::<String>());
         let rows: String = self.rows.iter().map(row).collect();
         let notes: String =
-            self.notes.iter().map(|n| format!("<p class=\"note\">{}</p>", escaped(n))).collect();
+            self.notes.iter().map(|n| format!("<p class=\"note\">{}</p>", marked(n))).collect();
         format!(
             "<p class=\"caption\">{title}</p><div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"{title}\"><table><thead><tr>{head}</tr></thead>\
              <tbody>{rows}</tbody></table></div>{notes}",
