@@ -1,10 +1,11 @@
 """Skeletons of exports: the graphs that torch.onnx writes for networks of torchvision and timm, with every larger weight replaced by a constant that the
 loader makes, so that the files are small. They show what exporters name things and how they lay graphs out; their answers mean nothing.
 
-    python make.py            # needs torch, torchvision, timm, onnx
+    python make.py [FOLDER]   # needs torch, torchvision, timm, onnx; into FOLDER, the whole exports with their random weights
 """
 
 import pathlib
+import sys
 import warnings
 
 import numpy
@@ -45,7 +46,7 @@ def skeleton(path):
     onnx.save(model, path)
 
 
-def main():
+def main(whole=None):
     models = torchvision.models
     networks = {
         "resnet18": models.resnet18(weights=None),
@@ -60,11 +61,12 @@ def main():
         network.eval()
         image = torch.rand(1, 3, 224, 224)
         for exporter in ("dynamo",) if name == "swin_tiny" else ("legacy", "dynamo"):  # its tables make the other large
-            path = HERE / f"{name}_{exporter}.onnx"
+            path = pathlib.Path(whole or HERE) / f"{name}_{exporter}.onnx"
             torch.onnx.export(network, (image,), str(path), dynamo=exporter == "dynamo", **(
                 {"external_data": False} if exporter == "dynamo" else {"opset_version": 17}
             ))
-            skeleton(path)
+            if not whole:
+                skeleton(path)
 
 
-main()
+main(*sys.argv[1:])

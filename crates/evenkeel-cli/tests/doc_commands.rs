@@ -1,10 +1,11 @@
 //! Every `evenkeel` command in README.md and the book is run, page by page, on a small network and small images; so a page cannot show a flag that is gone.
 //!
 //! Commands stand in blocks marked `sh`; what follows a ` # ` is a remark. Commands on files that are not here (`OUTSIDE`) must be stopped by the missing file and not by
-//! their flags. The server's pages are tested with the server.
+//! their flags. What is asked of a server is asked of one.
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use evenkeel::Image;
 use evenkeel_data::dataset::{Dataset, Request, Truth};
@@ -23,7 +24,7 @@ const SMALLER: [(&str, &str); 8] = [
     ("--compare other.study", "--compare protocol.study"),
     ("merge shard-1 shard-2", "merge protocol.study"),
 ];
-/// Pages whose commands are long measurements or the server's.
+/// Pages whose commands are long measurements, or asked of a server below.
 const ELSEWHERE: [&str; 4] = ["server.md", "python.md", "reference.md", "speed.md"];
 
 fn repository() -> PathBuf {
@@ -57,7 +58,7 @@ fn commands(page: &str) -> Vec<String> {
             None => found.push(std::mem::take(&mut open) + said),
         }
     }
-    found.retain(|command| command.starts_with("evenkeel "));
+    found.retain(|command| command.starts_with("evenkeel ") || command.starts_with("curl "));
     found
 }
 
@@ -88,7 +89,19 @@ fn bench() -> tempfile::TempDir {
     folder
 }
 
+/// Runs a command; one that ran out of time goes on, as it says that it does.
 fn run(folder: &Path, command: &str) -> Output {
+    let mut output = once(folder, command);
+    for _ in 0..20 {
+        if !String::from_utf8_lossy(&output.stderr).contains("give it more --minutes") {
+            break;
+        }
+        output = once(folder, command);
+    }
+    output
+}
+
+fn once(folder: &Path, command: &str) -> Output {
     let mut line = command.strip_prefix("evenkeel ").expect("a command").to_owned();
     for (from, to) in SMALLER {
         line = line.replacen(from, to, 1);
@@ -119,7 +132,8 @@ fn every_command_of_the_pages_runs() {
     for path in pages() {
         let name = path.file_name().expect("a name").to_string_lossy().into_owned();
         let page = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-        let here = commands(&page);
+        let mut here = commands(&page);
+        here.retain(|command| command.starts_with("evenkeel ") && !command.starts_with("evenkeel serve"));
         if path.parent().is_some_and(|folder| folder.ends_with("results")) {
             studies_are_there(&here);
             continue;
@@ -133,7 +147,7 @@ fn every_command_of_the_pages_runs() {
             let contract = repository().join("crates/evenkeel/models/scenes_segmenter.evenkeel.toml");
             std::fs::copy(contract, bench.path().join("my.evenkeel.toml")).expect("copied");
         }
-        for command in here.iter().filter(|command| !command.starts_with("evenkeel serve")) {
+        for command in &here {
             let output = run(bench.as_ref().expect("there is a command").path(), command);
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
             ran += 1;
@@ -148,6 +162,68 @@ fn every_command_of_the_pages_runs() {
         }
     }
     assert!(ran > 25, "only {ran} commands were found");
+}
+
+/// A server that ends with the test.
+struct Server(Child, String);
+
+impl Server {
+    /// The command of a page, on ports that are free.
+    fn start(folder: &Path, command: &str) -> Self {
+        let line = command.strip_prefix("evenkeel ").expect("a command").replace("8001", "0");
+        let mut program = Command::new(env!("CARGO_BIN_EXE_evenkeel"));
+        program.current_dir(folder).args(line.split_whitespace()).args(["--port", "0", "--quiet"]);
+        let mut child = program.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("it starts");
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().expect("piped")).read_line(&mut line).expect("a line");
+        let (_, address) = line.trim().rsplit_once("http://").unwrap_or_else(|| panic!("{command}: {line}"));
+        Self(child, address.to_owned())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts every server of README.md and of the server's page, and asks the first of each page what the page asks with `curl`.
+#[test]
+fn a_server_is_started_and_asked_as_the_pages_say() {
+    let folder = bench();
+    let at = |name: &str| folder.path().join(name);
+    let shipped = |name: &str| repository().join("crates/evenkeel/models").join(name);
+    for name in ["my", "net", "other"] {
+        std::fs::copy(shipped("scenes_classifier.onnx"), at(&format!("{name}.onnx"))).expect("copied");
+        let contract = at(&format!("{name}.evenkeel.toml"));
+        std::fs::copy(shipped("scenes_classifier.evenkeel.toml"), contract).expect("copied");
+    }
+    std::fs::copy(at("photo.png"), at("photo.jpg")).expect("copied");
+    std::fs::write(at("token"), "a secret of some length").expect("written");
+    let curl = Command::new("curl").arg("--version").output().is_ok_and(|output| output.status.success());
+    if !curl {
+        eprintln!("skipped: what is asked with curl, which is not here");
+    }
+    let mut asked = 0;
+    for page in ["README.md", "docs/server.md"] {
+        let text = std::fs::read_to_string(repository().join(page)).expect("a page");
+        let lines = commands(&text);
+        let serving: Vec<&String> = lines.iter().filter(|line| line.starts_with("evenkeel serve")).collect();
+        let servers: Vec<Server> =
+            serving.iter().map(|command| Server::start(folder.path(), command)).collect();
+        assert!(!servers.is_empty(), "{page} starts none");
+        for line in lines.iter().filter(|line| curl && line.starts_with("curl ")) {
+            let line = line.replace("localhost:8000", &servers[0].1).replacen("curl ", "curl -sSf ", 1);
+            let output =
+                Command::new("sh").current_dir(folder.path()).args(["-c", &line]).output().expect("sh");
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{page}: {line}: {said}");
+            asked += 1;
+        }
+    }
+    assert!(!curl || asked > 5, "only {asked} questions were found");
+    assert!(!curl || at("answer.png").is_file());
 }
 
 /// A command that stands elsewhere would not be run.

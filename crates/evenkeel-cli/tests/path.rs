@@ -1,5 +1,6 @@
 //! The path from an ONNX file to a protected answer, command by command, on every network at hand: two exports each of two torchvision networks, the shipped ones as if they had
-//! no contract, and those of $EVENKEEL_DATA where they are. No command may ask anything, and `model init` proposes the features that docs/zoo.md and docs/studies use.
+//! no contract, and those of $EVENKEEL_DATA where they are. The exports are skeletons; $EVENKEEL_EXPORTS may name a folder with whole ones, with random weights
+//! (`python testdata/propose/make.py FOLDER`). No command may ask anything, and `model init` proposes the features that docs/zoo.md and docs/studies use.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -117,8 +118,10 @@ fn beside(path: &str) -> PathBuf {
 
 #[test]
 fn exports_of_both_kinds_go_the_whole_path() {
+    let exports =
+        std::env::var_os("EVENKEEL_EXPORTS").map_or_else(|| beside("testdata/propose"), PathBuf::from);
     for case in EXPORTS {
-        walk(&beside("testdata/propose").join(format!("{}.onnx", case.0)), case);
+        walk(&exports.join(format!("{}.onnx", case.0)), case);
     }
 }
 
