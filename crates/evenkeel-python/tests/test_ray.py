@@ -138,7 +138,7 @@ def test_a_judge_gives_the_verdicts_of_one_process_in_parquet(photos):
     from evenkeel.ray import Judge
 
     folder, crops = photos
-    settings = {"detector": "variance", "threshold": 0.01, "defence": "consensus", "seed": 3}
+    settings = {"detector": "variance", "threshold": 3.0, "defence": "consensus", "seed": 3}
     with cluster([{}]):
         found = ray.data.read_parquet(str(folder / "photos"))
         given = {"model": "embedded:classifier", "skip_bad": True, **settings}
