@@ -142,6 +142,9 @@ fn calibrate(args: &DetectArgs, model: &Model, clean: &String) -> Result<Calibra
         Ok(())
     })?;
     let calibration = Calibration::new(model, &detector, &scores, args.false_alarms)?;
+    if let Some(why) = calibration.out_of_reach(model, &detector, &scores) {
+        eprintln!("{} {why}", colour::err("warning:", Tone::Alarm));
+    }
     if args.labels.is_none() {
         return Ok(calibration);
     }

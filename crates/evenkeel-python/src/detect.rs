@@ -1,11 +1,13 @@
 //! Detection scores, and thresholds calibrated on clean images.
 
+use std::ffi::CString;
 use std::path::PathBuf;
 
 use evenkeel::Error;
 use evenkeel::detect::{
     Calibration, Detection, Detector, DetectorKind, ErrorEstimate, EstimateRule, Interval,
 };
+use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -178,7 +180,7 @@ pub(crate) fn calibrate(
         parts.push((fitted, truth));
     }
     let labelled = truths.is_some();
-    let made = outside(py, progress, move |call| {
+    let (made, doubt) = outside(py, progress, move |call| {
         let under_flag = model.interruptible(call.stop());
         let seen = call.each(parts, |(image, truth)| {
             let seen = detector.evaluate(&under_flag, &image, truth.is_some())?;
@@ -188,10 +190,16 @@ pub(crate) fn calibrate(
         let scores: Vec<f64> = seen.iter().map(|(score, _)| *score).collect();
         let errors: Vec<_> = seen.into_iter().filter_map(|(_, error)| error).collect();
         let calibration = Calibration::new(&model, &detector, &scores, false_alarms)?;
-        Ok::<_, Error>(match labelled {
+        let doubt = calibration.out_of_reach(&model, &detector, &scores);
+        let calibration = match labelled {
             false => calibration,
             true => calibration.with_estimate(EstimateRule::fitted(&errors, delta)?),
-        })
+        };
+        Ok::<_, Error>((calibration, doubt))
     })?;
+    if let Some(doubt) = doubt {
+        let words = CString::new(doubt).unwrap_or_default();
+        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &words, 1)?;
+    }
     Ok(PyCalibration(made))
 }

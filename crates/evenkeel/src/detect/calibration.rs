@@ -68,6 +68,19 @@ impl Calibration {
         })
     }
 
+    /// Why no image can raise this alarm, if none can: the threshold is the greatest score that the detector gives.
+    #[must_use]
+    pub fn out_of_reach(&self, model: &Model, detector: &Detector, scores: &[f64]) -> Option<String> {
+        let most = detector.most(model).filter(|most| self.threshold >= *most)?;
+        let count = scores.iter().filter(|score| **score >= most).count();
+        Some(format!(
+            "no image can raise this alarm: {count} of the {} clean images have {most}, the greatest score of {} (objects that are not found again in any \
+             view); leave those images out, or calibrate another detector (equivariance)",
+            scores.len(),
+            self.score,
+        ))
+    }
+
     /// The same with an error estimate fitted on clean labelled images.
     #[must_use]
     pub fn with_estimate(self, rule: EstimateRule) -> Self {

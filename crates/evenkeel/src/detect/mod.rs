@@ -127,6 +127,12 @@ impl Detector {
         Ok(Self { name: name.into(), measure, views, seed })
     }
 
+    /// The greatest score there is, where images reach it: objects of which no view finds any again.
+    fn most(&self, model: &Model) -> Option<f64> {
+        let objects = model.task.readout() == Readout::Objects;
+        (objects && matches!(self.measure, Measure::Variance(_))).then_some(self.views.rules.len() as f64)
+    }
+
     /// How strange an image (at the model's size) is.
     ///
     /// # Errors

@@ -4,6 +4,7 @@ use super::*;
 use crate::defence::DefenceSpec;
 use crate::objective::tests::small_head;
 use crate::pipeline::Pipeline;
+use crate::task::instance::{InstanceRule, Instances};
 use crate::task::{Classification, Semantic};
 use crate::toy::{Conv, picture};
 
@@ -83,6 +84,27 @@ fn thresholds_keep_their_false_alarm_rate() {
     assert!(threshold_for(&[], 0.1).is_err());
     assert!(threshold_for(&[1.0, f64::NAN], 0.1).is_err());
     assert!(threshold_for(&[1.0], 1.5).is_err());
+}
+
+#[test]
+fn a_threshold_that_no_score_exceeds_is_told() {
+    let rule =
+        InstanceRule { head: "yolo-seg".into(), confidence: 0.1, overlap: 0.5, most: 10, classes: None };
+    let objects = Box::new(Instances::new(rule, None).unwrap());
+    let network = Box::new(Conv::random(&[6, 8], 5, false, 3));
+    let finder = Model::new(network, objects, "scores", "features");
+    let [_, segmenter] = models();
+    let most = ViewSet::standard().rules.len() as f64;
+    let told = |name: &str, model: &Model, scores: &[f64]| {
+        let detector = detector(name, model);
+        let calibration = Calibration::new(model, &detector, scores, 0.25).unwrap();
+        calibration.out_of_reach(model, &detector, scores)
+    };
+    let why = told("variance", &finder, &[0.5, most, most, 0.0]).unwrap();
+    assert!(why.contains("2 of the 4 clean images"), "{why}");
+    assert_eq!(told("variance", &finder, &[0.5, most, 1.0, 0.0, 0.1, 0.2, 0.3, 0.4]), None);
+    assert_eq!(told("equivariance", &finder, &[most; 4]), None);
+    assert_eq!(told("variance", &segmenter, &[most; 4]), None);
 }
 
 #[test]
