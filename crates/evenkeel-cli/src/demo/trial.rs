@@ -118,7 +118,8 @@ impl<'m> Trial<'m> {
     fn run(&self) -> Result<Report> {
         let (figure, pictures, count) = (self.task.figure(), self.task.pictures(), self.count);
         let radius = attack().settings().epsilon_255;
-        let title = format!("{pictures}, {count} pictures: {figure}, before and after PGD at {radius}/255");
+        let number = if count == 1 { "1 picture".to_string() } else { format!("{count} pictures") };
+        let title = format!("{pictures}, {number}: {figure}, before and after PGD at {radius}/255");
         let tally = |_| [self.task.tally(), self.task.tally()];
         let mut tallies: Vec<[Tally; 2]> = self.contenders.iter().map(tally).collect();
         let mut ranking = Ranking::new(Bootstrap::NONE);

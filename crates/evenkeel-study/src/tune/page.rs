@@ -14,6 +14,9 @@ use crate::report::dots::{LETTER, shortened};
 use crate::report::results::Figure;
 use crate::{Error, Result};
 
+/// From one line of names to the next.
+const LINE: f64 = 13.0;
+
 fn percent(figure: &Figure) -> Interval {
     let (low, high) = figure.interval.unwrap_or((figure.value, figure.value));
     Interval { value: 100.0 * figure.value, low: 100.0 * low, high: 100.0 * high }
@@ -120,6 +123,7 @@ fn picture(all: &[Judged], front: &[String], metric: &str) -> String {
         top + side + 36.0,
         escaped(metric)
     );
+    let mut names = Vec::new();
     for one in all {
         let on = front.contains(&one.label);
         let radius = 3.0 + one.cost.max(1.0).ln();
@@ -137,15 +141,28 @@ fn picture(all: &[Judged], front: &[String], metric: &str) -> String {
                 true => (x - radius - 3.0, "end", x - radius - left),
                 false => (x + radius + 3.0, "start", left + side - x - radius),
             };
-            let name = escaped(&shortened(&one.label, (room / LETTER) as usize));
+            let name = shortened(&one.label, (room / LETTER) as usize);
+            let width = name.chars().count() as f64 * LETTER;
+            let from = if anchor == "end" { at - width } else { at };
+            let toward = if y > top + side / 2.0 { -LINE } else { LINE };
+            let line = free_line(&mut names, [from, from + width], y + 4.0, toward);
             let _ = write!(
                 svg,
-                "<text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{name}</text>",
-                y + 4.0
+                "<text x=\"{at:.1}\" y=\"{line:.1}\" text-anchor=\"{anchor}\">{}</text>",
+                escaped(&name)
             );
         }
     }
     svg + "</svg>"
+}
+
+/// The first line from `line` on, in steps of `toward`, on which a name of this span meets no other; it is taken then.
+fn free_line(names: &mut Vec<([f64; 2], f64)>, [from, to]: [f64; 2], mut line: f64, toward: f64) -> f64 {
+    while names.iter().any(|&([left, right], at)| (at - line).abs() < LINE && from < right && left < to) {
+        line += toward;
+    }
+    names.push(([from, to], line));
+    line
 }
 
 fn table(all: &[Judged], front: &[String]) -> String {
@@ -207,4 +224,17 @@ pub fn lines(all: &[Judged]) -> Vec<String> {
         )
     };
     front.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_points_that_coincide_stand_on_lines_of_their_own() {
+        let mut names = Vec::new();
+        let lines = [(); 3].map(|()| free_line(&mut names, [10.0, 60.0], 100.0, -LINE));
+        assert_eq!(lines, [100.0, 87.0, 74.0]);
+        assert_eq!(free_line(&mut names, [61.0, 90.0], 100.0, -LINE), 100.0);
+    }
 }
