@@ -108,8 +108,9 @@ fn losses_have_the_derivative_of_their_value() {
 /// Led back through a network to the image, for maps and for truths with unknown cells, at the network's grid and at a finer one.
 #[test]
 fn gradients_to_the_image_match_central_differences() {
-    let (network, image) = (Conv::random(&[6, 5], 1, false, 4), picture((14, 18), 2));
-    let (output, feature) = (TensorNames::from("scores"), TensorNames::from("features"));
+    // its last map is the map of values
+    let (network, image) = (Conv::random(&[6, 1], 1, true, 4), picture((14, 18), 2));
+    let (output, feature) = (TensorNames::from("features"), TensorNames::from("features"));
     for kind in ValueLoss::ALL.iter().copied() {
         for (h, w) in [(14, 18), (28, 36)] {
             let truth = map(h, w, |i| if i % 11 == 3 { f32::NAN } else { 2.0 + 0.1 * (i % 13) as f32 });
