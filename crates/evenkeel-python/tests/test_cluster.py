@@ -24,10 +24,14 @@ class RayTaskError(RayError):
     cause = None
 
 
+class TaskUnschedulableError(RayError):
+    pass
+
+
 class Cluster:
     """As much of ray as a schedule asks for: tasks end in random order, and `fate(node, item)` says how."""
 
-    exceptions = SimpleNamespace(RayError=RayError, RayTaskError=RayTaskError)
+    exceptions = SimpleNamespace(RayError=RayError, RayTaskError=RayTaskError, TaskUnschedulableError=TaskUnschedulableError)
 
     def __init__(self, nodes, fate):
         self.alive, self.fate, self.chance = dict.fromkeys(nodes, True), fate, random.Random(1)
@@ -128,6 +132,20 @@ def test_a_node_that_is_gone_gets_nothing():
     schedule, _ = run(cluster, 80)
     assert all(node == "b" for node, _ in cluster.began[-20:])
     assert max(schedule.tries) <= 6
+
+
+def test_a_node_that_is_gone_and_still_listed_costs_no_tries():
+    def fate(node, item):
+        if node == "a":
+            return TaskUnschedulableError("the node doesn't exist any more")
+        return "no space left" if node == "b" else None
+
+    cluster = Cluster("abc", fate)
+    # so that items are sent to nodes by name
+    cluster.start = lambda item, node, start=cluster.start: start(item, node or "b")
+    schedule, _ = run(cluster, 60, retries=3)
+    assert max(schedule.tries) <= 3, "what was never begun is no try"
+    assert schedule.nodes.gone == {"a"} and sum(node == "a" for node, _ in cluster.began) <= 8
 
 
 def test_a_judge_adds_columns_of_plain_types():

@@ -49,11 +49,13 @@ class Nodes:
         self.seen = float("-inf")
         #: For each node how often it failed since it last did something, and until when it is passed by.
         self.failing: dict[str, tuple[int, float]] = {}
+        #: Nodes that tasks could not reach any more: the cluster may list them for a while.
+        self.gone: set[str] = set()
 
     def look(self) -> None:
         if time.monotonic() - self.seen > 2.0:
             self.seen = time.monotonic()
-            alive = [node for node in self.ray.nodes() if node["Alive"]]
+            alive = [node for node in self.ray.nodes() if node["Alive"] and node["NodeID"] not in self.gone]
             self.places = {node["NodeID"]: int(node["Resources"].get("CPU", 0) // self.cpus) for node in alive}
 
     def sound(self) -> dict[str, int]:
@@ -69,6 +71,10 @@ class Nodes:
 
     def did(self, node: str) -> None:
         self.failing.pop(node, None)
+
+    def left(self, node: str) -> None:
+        self.gone.add(node)
+        self.places.pop(node, None)
 
 
 class Schedule:
@@ -115,12 +121,20 @@ class Schedule:
             return
         ended, _ = self.ray.wait(list(self.flying), num_returns=1, timeout=seconds)
         for task in ended:
-            number, _ = self.flying.pop(task)
+            number, meant = self.flying.pop(task)
             try:
                 node, made, took, error = self.ray.get(task)
             except self.ray.exceptions.RayTaskError as error:
                 # not an error of the item, which it says itself, but of what is around it
                 self.again(number, self.failure(number, "", str(error.cause or error)), error)
+            except self.ray.exceptions.TaskUnschedulableError as error:
+                # never begun: the node it was meant for is no more
+                if meant is None:
+                    self.again(number, None if self.tries[number] <= self.retries else str(error), error)
+                    continue
+                self.nodes.left(meant)
+                self.tries[number] -= 1
+                self.queue.append(number)
             except self.ray.exceptions.RayError as error:
                 self.again(number, None if self.tries[number] <= self.retries else str(error), error)
             else:
