@@ -16,20 +16,12 @@ from pathlib import Path
 import pytest
 
 import evenkeel as ek
-from evenkeel import EvenkeelError, _core
-from faulty_s3 import store
+from evenkeel import _core
+from faulty_s3 import has_network, store
 from ray_nodes import Killer, cluster
 from test_ray import alone, protocol, same_tables
 
 pytest.importorskip("moto")
-
-
-def has_network() -> bool:
-    try:
-        ek.datasets.open("folder", "s3://bucket@host/x")
-    except EvenkeelError as error:
-        return "this build knows folders only" not in str(error)
-    return True
 
 
 pytestmark = [
